@@ -1,0 +1,7 @@
+//! The host's side of the agent: a whole [`Sandbox`](atoll_engine::Sandbox) over any byte stream.
+//!
+//! An engine makes a place, gives a [`Warden`] that watches it from outside, and is done.
+
+mod warden;
+
+pub use warden::{Counters, Link, Warden};

@@ -1,0 +1,5 @@
+//! What host and agent say to each other, and how it is carried.
+//!
+//! [`message`] has the words, [`mux`] the many flow-controlled streams over one byte stream.
+
+pub mod message;

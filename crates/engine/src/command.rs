@@ -1,0 +1,101 @@
+//! One process to start, and how it ended.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, SystemTime},
+};
+
+use atoll_types::{execution::Reason, id::ProcessId, limits::LimitHit};
+
+/// The most output a command may be allowed, of each stream.
+pub const MAX_OUTPUT: u64 = 64 << 20;
+
+/// A program to run in a sandbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Command {
+    /// The program, looked up in the sandbox's `PATH` unless it has a slash, and its arguments.
+    pub argv: Vec<String>,
+    /// On top of the sandbox's own variables.
+    pub env: BTreeMap<String, String>,
+    /// Absolute, or relative to the home directory, which is also the default.
+    pub cwd: Option<String>,
+    /// Keep standard input open for writing; otherwise it is empty.
+    pub stdin: bool,
+    /// Ends it and every descendant after this long.
+    pub timeout: Option<Duration>,
+    /// Ends it and every descendant after so much processor time of the sandbox.
+    pub cpu_time: Option<Duration>,
+    /// Ends it once either stream is longer; at most, and by default, [`MAX_OUTPUT`].
+    pub output: Option<u64>,
+}
+
+/// A process that was started, running or not.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Process {
+    pub id: ProcessId,
+    pub argv: Vec<String>,
+    pub started: SystemTime,
+    /// None while it runs.
+    pub outcome: Option<Outcome>,
+}
+
+/// How a process ended. Limits and memory are judged by what the host saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub reason: Reason,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub duration: Duration,
+    /// Processor time of the sandbox while it ran; zero if this host cannot tell.
+    pub cpu_time: Duration,
+    /// The most memory the sandbox held so far.
+    pub peak_memory: Option<u64>,
+    /// Bytes of output were dropped.
+    pub truncated: bool,
+    pub limits_hit: Vec<LimitHit>,
+    /// Whether the sandbox can go on.
+    pub sandbox_survived: bool,
+}
+
+impl Command {
+    /// A command with nothing but its words.
+    pub fn new<I, S>(argv: I) -> Self
+    where
+        I: IntoIterator<Item = S>,
+        S: Into<String>,
+    {
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            env: BTreeMap::new(),
+            cwd: None,
+            stdin: false,
+            timeout: None,
+            cpu_time: None,
+            output: None,
+        }
+    }
+
+    /// A line for the sandbox's shell.
+    pub fn shell(line: impl Into<String>) -> Self {
+        Self::new(["/bin/sh".to_owned(), "-c".to_owned(), line.into()])
+    }
+
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    #[must_use]
+    pub fn with_stdin(mut self) -> Self {
+        self.stdin = true;
+        self
+    }
+}
+
+impl Outcome {
+    /// Exit code 0 and nothing else.
+    pub fn succeeded(&self) -> bool {
+        self.reason == Reason::Exited && self.exit_code == Some(0)
+    }
+}

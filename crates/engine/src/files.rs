@@ -1,0 +1,57 @@
+//! The files of a sandbox.
+
+use async_trait::async_trait;
+use atoll_types::file::{Entry, Listing};
+use bytes::Bytes;
+use futures_util::stream::BoxStream;
+
+use crate::Result;
+
+/// The content of a file on its way. An error is final.
+pub type ByteStream = BoxStream<'static, Result<Bytes>>;
+
+/// Files as the sandbox's own user sees them.
+///
+/// Paths are the guest's, absolute or relative to the home directory. Links are followed as the
+/// guest would follow them, inside: there is no path to anything the guest cannot reach itself.
+/// A path that is empty or holds a NUL is [`Invalid`](crate::ErrorKind::Invalid); one that the
+/// guest may not use is [`Denied`](crate::ErrorKind::Denied).
+#[async_trait]
+pub trait Files: Send + Sync {
+    /// Opens a regular file for reading, of any size.
+    ///
+    /// - Anything else (a directory, a pipe, a device) is [`Invalid`](crate::ErrorKind::Invalid),
+    ///   at once.
+    /// - Ends at the length the file had when it was opened, should it grow.
+    async fn read(&self, path: &str) -> Result<ByteStream>;
+
+    /// Writes a whole file, making the directories it needs.
+    ///
+    /// - The new content replaces the old in one step; until then, and for ever if the call fails,
+    ///   is dropped, or `content` ends in an error, the old one stays and nothing else is left.
+    /// - An existing file keeps its permission bits; a new one has 0644.
+    /// - Over a directory or anything that is no regular file: [`Invalid`](crate::ErrorKind::Invalid).
+    /// - No room: [`Exhausted`](crate::ErrorKind::Exhausted).
+    async fn write(&self, path: &str, content: ByteStream) -> Result<()>;
+
+    /// What a directory holds, by name, as far as one answer may be long.
+    async fn list(&self, path: &str) -> Result<Listing>;
+
+    /// What a path names; a link is told as a link.
+    async fn stat(&self, path: &str) -> Result<Entry>;
+
+    /// Makes a directory and those it needs; one that is there is fine.
+    async fn make_directory(&self, path: &str) -> Result<()>;
+
+    /// Moves a file or directory, within the sandbox, replacing a file that is there.
+    async fn rename(&self, from: &str, to: &str) -> Result<()>;
+
+    /// Copies a regular file, its permission bits too, as [`write`](Self::write) would.
+    async fn copy(&self, from: &str, to: &str) -> Result<()>;
+
+    /// Removes a file, a link itself, or a directory with all it holds.
+    async fn remove(&self, path: &str) -> Result<()>;
+
+    /// Sets the permission bits (0 to 0o777).
+    async fn set_mode(&self, path: &str, mode: u32) -> Result<()>;
+}

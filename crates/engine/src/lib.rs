@@ -1,0 +1,35 @@
+//! The contract between Atoll and a way of isolating code.
+//!
+//! An [`Engine`] makes sandboxes; a [`Sandbox`] runs commands and keeps files. Both are small on
+//! purpose: what every engine would write again belongs below them, and what only callers find
+//! convenient is a function over them ([`exec`]).
+//!
+//! Refuse, never ignore: a field of a [`Spec`] that an engine cannot honour is
+//! [`ErrorKind::Unsupported`], because a caller may rely on it for safety. Each bullet in these
+//! docs has a case in the `conformance` suite that every engine runs.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod command;
+mod engine;
+mod error;
+mod exec;
+mod files;
+mod sandbox;
+mod spec;
+
+pub use atoll_types::{
+    engine::{Fact, Grade, Isolation, Strength},
+    execution::Reason,
+    file::{Entry, Kind, Listing},
+    id::{ProcessId, SandboxId},
+    limits::{LimitHit, Limits},
+    process::Stream,
+};
+pub use command::{Command, MAX_OUTPUT, Outcome, Process};
+pub use engine::{Engine, Probe};
+pub use error::{Error, ErrorKind, Result};
+pub use exec::{Output, exec};
+pub use files::{ByteStream, Files};
+pub use sandbox::{Event, Events, Offsets, Sandbox, Usage};
+pub use spec::{Mount, Network, Root, Spec};

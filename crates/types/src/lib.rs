@@ -1,0 +1,15 @@
+//! The words clients and servers of Atoll exchange.
+//!
+//! Nothing here does anything: ids that are valid once you hold one, quantities that know their
+//! units, and the bodies of requests, results and errors. Request bodies refuse unknown fields.
+
+pub mod engine;
+pub mod error;
+pub mod execution;
+pub mod file;
+pub mod id;
+pub mod key;
+pub mod limits;
+pub mod process;
+pub mod quantity;
+pub mod session;

@@ -1,0 +1,76 @@
+//! Processes of a session that run while the client does something else.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    execution::{CommandLine, Reason},
+    id::ProcessId,
+    limits::LimitHit,
+    quantity::Span,
+};
+
+/// Body of `POST /api/sessions/{id}/processes`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartProcess {
+    pub command: CommandLine,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<Span>,
+    /// Keep standard input open for `…/stdin`.
+    #[serde(default)]
+    pub stdin: bool,
+}
+
+/// A process that was started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Process {
+    pub id: ProcessId,
+    pub command: Vec<String>,
+    pub started_at: Timestamp,
+    /// Absent while it runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<ProcessEnd>,
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProcessEnd {
+    pub reason: Reason,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub duration: Span,
+    pub truncated: bool,
+    pub limits_hit: Vec<LimitHit>,
+}
+
+/// Body of `POST …/processes/{id}/signal`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SignalProcess {
+    /// A number from 1 to 64.
+    pub signal: i32,
+}
+
+/// One event of `GET …/processes/{id}/attach`, in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ProcessEvent {
+    /// Bytes of one stream, and where in it they begin. Base64, so that none is changed.
+    Output { stream: Stream, offset: u64, data: String },
+    /// The last event.
+    End { end: ProcessEnd },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stream {
+    Stdout,
+    Stderr,
+}
