@@ -8,9 +8,9 @@
 //! [`ErrorKind::Unsupported`], because a caller may rely on it for safety. Each bullet in these
 //! docs has a case in the `conformance` suite that every engine runs.
 
+mod command;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod command;
 mod engine;
 mod error;
 mod exec;

@@ -36,7 +36,8 @@ pub fn build(package: &str, watched: &[&str]) -> PathBuf {
         let kept = ["CARGO_HOME", "CARGO_INCREMENTAL", "CARGO_NET_OFFLINE"].contains(&&*text)
             || text.starts_with("CARGO_REGISTRIES_")
             || text.starts_with("CARGO_REGISTRY_");
-        if !kept && (text.starts_with("CARGO") || text.starts_with("RUSTC") || text == "RUSTFLAGS") {
+        if !kept && (text.starts_with("CARGO") || text.starts_with("RUSTC") || text == "RUSTFLAGS")
+        {
             cargo.env_remove(&name);
         }
     }

@@ -20,9 +20,7 @@ pub struct SessionId(String);
 pub struct SandboxId(String);
 
 /// Names a process of a sandbox, counted up by its agent; not a pid.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProcessId(pub u64);
 

@@ -12,11 +12,21 @@ use crate::{
     quantity::Span,
 };
 
-/// Body of `POST /api/sessions/{id}/processes`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Body of `POST /api/sessions/{id}/processes`: one of `code`, `command` or `file`, as in
+/// [`ExecuteRequest`](crate::execution::ExecuteRequest).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartProcess {
-    pub command: CommandLine,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandLine>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

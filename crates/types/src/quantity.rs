@@ -43,7 +43,9 @@ impl FromStr for Span {
 
     fn from_str(text: &str) -> Result<Self, InvalidQuantity> {
         let wrong = || {
-            InvalidQuantity(format!("`{text}` is not a time: write seconds, or 250ms, 30s, 5m, 2h, 1d"))
+            InvalidQuantity(format!(
+                "`{text}` is not a time: write seconds, or 250ms, 30s, 5m, 2h, 1d"
+            ))
         };
         let (number, unit) = split(text).ok_or_else(wrong)?;
         let unit = match unit {
