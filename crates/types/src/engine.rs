@@ -2,6 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The answer of `GET /api/engines`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineList {
+    pub engines: Vec<EngineInfo>,
+}
+
 /// One engine of `GET /api/engines`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineInfo {

@@ -36,6 +36,12 @@ pub struct Listing {
     pub truncated: bool,
 }
 
+/// The answer of `GET …/files/exists`. A link that points nowhere is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exists {
+    pub exists: bool,
+}
+
 /// Body of `POST …/files/mkdir`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -33,6 +33,12 @@ pub struct Key {
     pub created_at: Timestamp,
 }
 
+/// The answer of `GET /api/keys`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyList {
+    pub keys: Vec<Key>,
+}
+
 /// The only time a key is shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewKey {

@@ -3,6 +3,7 @@
 //! Nothing here does anything: ids that are valid once you hold one, quantities that know their
 //! units, and the bodies of requests, results and errors. Request bodies refuse unknown fields.
 
+pub mod e2b;
 pub mod engine;
 pub mod error;
 pub mod execution;
@@ -12,4 +13,5 @@ pub mod key;
 pub mod limits;
 pub mod process;
 pub mod quantity;
+pub mod server;
 pub mod session;

@@ -49,6 +49,12 @@ pub struct Process {
     pub end: Option<ProcessEnd>,
 }
 
+/// The answer of `GET /api/sessions/{id}/processes`, oldest first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProcessList {
+    pub processes: Vec<Process>,
+}
+
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProcessEnd {
