@@ -2,4 +2,6 @@
 //!
 //! [`message`] has the words, [`mux`] the many flow-controlled streams over one byte stream.
 
+mod frame;
 pub mod message;
+pub mod mux;
