@@ -190,6 +190,15 @@ impl Stream {
         });
     }
 
+    /// Returns when the peer will read no more: it gave the stream up, or is gone.
+    pub async fn given_up(&self) {
+        let over = |state: &mut State| {
+            let ended = state.ended.is_some();
+            (ended || state.with(self.id, |slot| slot.is_reset())).then_some(())
+        };
+        self.handle.0.when(&self.signals.readable, over).await;
+    }
+
     /// Takes no message longer than this; a longer one is a [`Violation`]. [`MAX_MESSAGE`] at
     /// first.
     pub fn set_limit(&self, bytes: usize) {
