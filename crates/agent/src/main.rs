@@ -1,2 +1,59 @@
-//! Stub.
-fn main() {}
+//! The program inside a sandbox that hosts talk to: it starts processes, keeps what they write and
+//! handles files, all with the rights of the sandbox's own user.
+//!
+//! It links nothing, reads no environment and no configuration, and never runs a program of the
+//! sandbox for its own sake. Everything it needs to know comes in one message; see [`boot`].
+
+mod agent;
+mod boot;
+mod calls;
+mod failure;
+mod files;
+mod launch;
+mod process;
+mod sys;
+
+use std::{io, process::ExitCode, sync::Arc};
+
+use agent::Agent;
+use launch::Launcher;
+use process::{Starter, Table};
+use sys::Fork;
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = io::Write::write_all(
+                &mut io::stderr(),
+                format!("atoll-agent: {error}\n").as_bytes(),
+            );
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> io::Result<()> {
+    let setup = boot::read()?;
+    boot::harden(&setup.guests)?;
+    let (ours, spawners) = Launcher::connection()?;
+    // Before anything here can start a thread.
+    if let Fork::Child = sys::fork()? {
+        drop((ours, setup.listener));
+        launch::run_spawner(spawners, &setup.guests);
+    }
+    drop(spawners);
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let starter = Starter {
+            launcher: Launcher::new(ours)?,
+            table: Table::default(),
+            home: setup.home.clone(),
+            env: setup.env,
+        };
+        let files = files::Files::new(setup.home, setup.guests);
+        let agent = Agent { starter: Arc::new(starter), files, disk: setup.disk };
+        agent::serve(Arc::new(agent), setup.listener).await
+    })
+}

@@ -1,0 +1,131 @@
+//! The agent's side: handing a command to the spawner, and talking to its keeper.
+
+use std::{
+    io::{self, IoSlice},
+    mem::MaybeUninit,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    sync::Arc,
+};
+
+use rustix::{
+    fs::{OFlags, fcntl_getfl, fcntl_setfl},
+    io::Errno,
+    net::{
+        AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags,
+        SocketType, send, sendmsg, socketpair,
+    },
+    pipe::{PipeFlags, pipe_with},
+};
+use tokio::{
+    io::{Interest, unix::AsyncFd},
+    net::unix::pipe,
+};
+
+use super::{
+    job::Job,
+    packet::{Order, Report},
+    spawner::PARCEL,
+};
+use crate::sys;
+
+/// The agent's connection to the spawner.
+#[derive(Debug)]
+pub(crate) struct Launcher {
+    socket: AsyncFd<OwnedFd>,
+}
+
+/// A command on its way, or running.
+#[derive(Debug)]
+pub(crate) struct Launched {
+    pub(crate) keeper: Keeper,
+    /// Tells why the program could not be started, or just ends if it could.
+    pub(crate) error: pipe::Receiver,
+    pub(crate) stdin: Option<pipe::Sender>,
+    pub(crate) stdout: pipe::Receiver,
+    pub(crate) stderr: pipe::Receiver,
+}
+
+/// The connection to a keeper. When it is dropped the keeper ends all it keeps.
+#[derive(Debug, Clone)]
+pub(crate) struct Keeper {
+    socket: Arc<AsyncFd<OwnedFd>>,
+}
+
+impl Launcher {
+    /// Two connected ends: one for the spawner, one for [`Launcher::new`].
+    pub(crate) fn connection() -> io::Result<(OwnedFd, OwnedFd)> {
+        let flags = SocketFlags::CLOEXEC;
+        Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
+    }
+
+    pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
+        Ok(Self { socket: watched(socket)? })
+    }
+
+    /// Returns when the spawner is gone.
+    pub(crate) async fn ended(&self) {
+        // It never says anything, so whatever there is to read is the end.
+        let _ = self.socket.readable().await;
+    }
+
+    /// Sends a command on its way. Its standard input is empty unless `stdin` is kept open.
+    pub(crate) async fn launch(&self, job: &Job, stdin: bool) -> io::Result<Launched> {
+        let (keeper, keeper_end) = Self::connection()?;
+        let job = job.to_file()?;
+        let (error, error_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stdin_end, stdin_ours) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stdout, stdout_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (stderr, stderr_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let launched = Launched {
+            keeper: Keeper { socket: Arc::new(watched(keeper)?) },
+            error: pipe::Receiver::from_owned_fd(error)?,
+            stdin: stdin.then(|| pipe::Sender::from_owned_fd(stdin_ours)).transpose()?,
+            stdout: pipe::Receiver::from_owned_fd(stdout)?,
+            stderr: pipe::Receiver::from_owned_fd(stderr)?,
+        };
+        self.send([
+            keeper_end.as_fd(),
+            job.as_fd(),
+            error_end.as_fd(),
+            stdin_end.as_fd(),
+            stdout_end.as_fd(),
+            stderr_end.as_fd(),
+        ])
+        .await?;
+        Ok(launched)
+    }
+
+    async fn send(&self, fds: [BorrowedFd<'_>; PARCEL]) -> io::Result<()> {
+        self.socket
+            .async_io(Interest::WRITABLE, |socket| {
+                let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(PARCEL))];
+                let mut control = SendAncillaryBuffer::new(&mut space);
+                if !control.push(SendAncillaryMessage::ScmRights(&fds)) {
+                    return Err(io::Error::from(Errno::NOBUFS));
+                }
+                sendmsg(socket, &[IoSlice::new(&[0])], &mut control, SendFlags::NOSIGNAL)?;
+                Ok(())
+            })
+            .await
+    }
+}
+
+impl Keeper {
+    /// What the keeper says next; None when it is gone.
+    pub(crate) async fn report(&self) -> Option<Report> {
+        let receive = |socket: &OwnedFd| Ok(Report::receive(socket)?);
+        self.socket.async_io(Interest::READABLE, receive).await.ok().flatten()
+    }
+
+    /// Orders something. An order to a keeper that is gone is lost, as its end will show.
+    pub(crate) async fn order(&self, order: Order) {
+        let packet = order.to_packet();
+        let attempt = |socket: &OwnedFd| Ok(send(socket, &packet, SendFlags::NOSIGNAL)?);
+        let _ = self.socket.async_io(Interest::WRITABLE, attempt).await;
+    }
+}
+
+fn watched(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    fcntl_setfl(&fd, fcntl_getfl(&fd)? | OFlags::NONBLOCK)?;
+    sys::watch(fd)
+}

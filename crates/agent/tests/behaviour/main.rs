@@ -1,0 +1,9 @@
+//! The real program, spoken to as a host would.
+#![expect(clippy::unwrap_used, reason = "all of this is tests, helpers too")]
+
+mod files;
+mod limits;
+mod processes;
+mod sealing;
+mod support;
+mod unsafe_spawn;
