@@ -6,6 +6,7 @@ use crate::{id::SessionId, quantity::Span};
 
 /// Body of `POST /api/e2b/execute`: run code in a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = E2bExecute))]
 #[serde(deny_unknown_fields)]
 pub struct Execute {
     pub session_id: SessionId,
@@ -19,6 +20,7 @@ pub struct Execute {
 
 /// Body of `POST /api/e2b/files`: write a file, given as text or as base64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = E2bWriteFile))]
 #[serde(deny_unknown_fields)]
 pub struct WriteFile {
     pub session_id: SessionId,

@@ -4,12 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// The answer of `GET /api/engines`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EngineList {
     pub engines: Vec<EngineInfo>,
 }
 
 /// One engine of `GET /api/engines`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EngineInfo {
     pub name: String,
     pub available: bool,
@@ -27,6 +29,7 @@ pub struct EngineInfo {
 
 /// What separates a sandbox from its host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
     /// Nothing: trusted code only.
@@ -39,6 +42,7 @@ pub enum Isolation {
 
 /// How well one limit holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Grade {
     pub limit: String,
     pub strength: Strength,
@@ -47,6 +51,7 @@ pub struct Grade {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Strength {
     /// Asking for it is refused.
@@ -57,6 +62,7 @@ pub enum Strength {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Fact {
     pub name: String,
     pub value: String,

@@ -4,12 +4,14 @@ use serde::{Deserialize, Serialize};
 
 /// `{"error": {"code", "message", "hint"}}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ErrorBody {
     pub error: Problem,
 }
 
 /// What went wrong, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
     /// Stable, for programs: `not_found`, `invalid_request`, …
     pub code: String,

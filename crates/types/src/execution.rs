@@ -13,6 +13,7 @@ use crate::{
 
 /// Body of `POST /api/sessions/{id}/execute`: one of `code`, `command` or `file`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ExecuteRequest {
     /// Source text in `language`.
@@ -48,6 +49,7 @@ pub struct ExecuteRequest {
 ///
 /// The fields of [`ExecuteRequest`], and those that make a sandbox.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OneShotRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +93,8 @@ impl OneShotRequest {
 
 /// A command as people write it (a line for the shell) or as programs do (its words).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a text for the shell or a list of texts")]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(untagged, expecting = "expected a text for the shell or a list of texts")]
 pub enum CommandLine {
     Shell(String),
     Words(Vec<String>),
@@ -99,6 +102,7 @@ pub enum CommandLine {
 
 /// Why an execution ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// By itself, with an exit code.
@@ -123,6 +127,7 @@ pub enum Reason {
 
 /// The whole answer to "what happened".
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ExecutionResult {
     pub id: String,
     pub session_id: SessionId,
@@ -158,6 +163,7 @@ pub struct ExecutionResult {
 
 /// `succeeded` is exit code 0 and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     Succeeded,

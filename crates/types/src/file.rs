@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One file, directory or other thing with a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Entry {
     /// Its own name; bytes that are no UTF-8 are replaced.
     pub name: String,
@@ -20,6 +21,7 @@ pub struct Entry {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     File,
@@ -30,6 +32,7 @@ pub enum Kind {
 
 /// What a directory holds, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Listing {
     pub entries: Vec<Entry>,
     /// There are more than one answer tells.
@@ -38,12 +41,14 @@ pub struct Listing {
 
 /// The answer of `GET …/files/exists`. A link that points nowhere is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Exists {
     pub exists: bool,
 }
 
 /// Body of `POST …/files/mkdir`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MakeDirectory {
     pub path: String,
@@ -51,6 +56,7 @@ pub struct MakeDirectory {
 
 /// Body of `POST …/files/move` and `…/files/copy`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Move {
     pub from: String,
@@ -59,6 +65,7 @@ pub struct Move {
 
 /// Body of `POST …/files/chmod`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ChangeMode {
     pub path: String,

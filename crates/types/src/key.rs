@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// What a key lets its holder do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Look: sessions, files, metrics.
@@ -17,6 +18,7 @@ pub enum Scope {
 
 /// Body of `POST /api/keys`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateKey {
     pub name: String,
@@ -26,6 +28,7 @@ pub struct CreateKey {
 
 /// A key, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Key {
     pub id: String,
     pub name: String,
@@ -35,12 +38,14 @@ pub struct Key {
 
 /// The answer of `GET /api/keys`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct KeyList {
     pub keys: Vec<Key>,
 }
 
 /// The only time a key is shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NewKey {
     pub key: String,
     #[serde(flatten)]

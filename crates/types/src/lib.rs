@@ -11,6 +11,8 @@ pub mod file;
 pub mod id;
 pub mod key;
 pub mod limits;
+#[cfg(feature = "openapi")]
+mod openapi;
 pub mod process;
 pub mod quantity;
 pub mod server;

@@ -6,6 +6,7 @@ use crate::quantity::{Size, Span};
 
 /// Bounds on a sandbox as a whole. What is not said is the environment's own choice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Memory of all processes together, and of what they keep in memory-backed files.
@@ -49,6 +50,7 @@ impl Limits {
 
 /// A limit that an execution ran into on its way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum LimitHit {
     Memory,

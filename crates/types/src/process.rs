@@ -15,6 +15,7 @@ use crate::{
 /// Body of `POST /api/sessions/{id}/processes`: one of `code`, `command` or `file`, as in
 /// [`ExecuteRequest`](crate::execution::ExecuteRequest).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct StartProcess {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,6 +41,7 @@ pub struct StartProcess {
 
 /// A process that was started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Process {
     pub id: ProcessId,
     pub command: Vec<String>,
@@ -51,12 +53,14 @@ pub struct Process {
 
 /// The answer of `GET /api/sessions/{id}/processes`, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProcessList {
     pub processes: Vec<Process>,
 }
 
 /// How a process ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ProcessEnd {
     pub reason: Reason,
     pub exit_code: Option<i32>,
@@ -68,6 +72,7 @@ pub struct ProcessEnd {
 
 /// Body of `POST …/processes/{id}/signal`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SignalProcess {
     /// A number from 1 to 64.
@@ -76,6 +81,7 @@ pub struct SignalProcess {
 
 /// One event of `GET …/processes/{id}/attach`, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ProcessEvent {
     /// Bytes of one stream, and where in it they begin. Base64, so that none is changed.
@@ -85,6 +91,7 @@ pub enum ProcessEvent {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Stream {
     Stdout,

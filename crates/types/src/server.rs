@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The answer of `GET /healthz`, for anyone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Health {
     /// Always `ok`: a server that is not well does not answer.
     pub status: String,
@@ -12,6 +13,7 @@ pub struct Health {
 
 /// The answer of `GET /api/version`, with which a client knows whom it talks to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Version {
     /// Of the program; a client of another one may find fields it does not know.
     pub version: String,

@@ -13,6 +13,7 @@ use crate::{
 
 /// Body of `POST /api/sessions`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CreateSession {
     /// What the sandbox is made of; the server's default if not said.
@@ -40,6 +41,7 @@ pub struct CreateSession {
 
 /// A directory of the host to show inside the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct MountRequest {
     /// A directory of the host, beneath one the operator allows.
@@ -51,6 +53,7 @@ pub struct MountRequest {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MountMode {
     #[default]
@@ -60,6 +63,7 @@ pub enum MountMode {
 
 /// Body of `POST /api/sessions/{id}/timeout`: from now on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SetTimeout {
     pub timeout: Span,
@@ -67,6 +71,7 @@ pub struct SetTimeout {
 
 /// A session as clients see it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Session {
     pub session_id: SessionId,
     pub sandbox_id: SandboxId,
@@ -89,6 +94,7 @@ pub struct Session {
 
 /// Where a session is in its life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     Creating,
@@ -102,6 +108,7 @@ pub enum State {
 
 /// Why a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// Someone deleted it.
@@ -120,6 +127,7 @@ pub enum End {
 
 /// A page of sessions, newest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SessionPage {
     pub sessions: Vec<Session>,
     /// Give it back as `?after=` for what follows; absent at the end.
@@ -129,6 +137,7 @@ pub struct SessionPage {
 
 /// What a sandbox uses now.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Metrics {
     /// Seconds of processor time so far.
     pub cpu_time: Option<Span>,
