@@ -2,6 +2,8 @@
 //!
 //! An engine makes a place, gives a [`Warden`] that watches it from outside, and is done.
 
+mod program;
 mod warden;
 
+pub use program::{agent_bytes, agent_memfd};
 pub use warden::{Counters, Link, Warden};

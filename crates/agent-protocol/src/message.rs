@@ -1,8 +1,10 @@
 //! The messages between a host and the agent in a sandbox.
 //!
-//! Each call is one stream: the host sends a [`Request`], the agent answers with one or more
-//! [`Response`]s. Where content flows (a file up or down, output), it flows as [`Response::chunk`]
-//! or [`Request::chunk`] messages on the same stream, and the end of the stream ends it.
+//! Each call is one [stream](crate::mux::Stream): the host sends a [`Request`] and finishes its side
+//! (after an upload: after its [`Upload`] parts), the agent answers with one or more [`Response`]s
+//! and finishes its own. Content flows as [`Chunk`](response::Answer::Chunk)s or [`Upload`]s on the
+//! same stream. A host that needs no more resets the stream; the agent then stops what only that
+//! call wanted (a download, an upload not yet whole, an attachment), never a process.
 //! Written by hand rather than generated: there is one schema, in one language, on both sides.
 
 /// Grows when a message changes its meaning; told in [`Hello`].
@@ -211,6 +213,8 @@ pub struct Start {
     pub note: Vec<u8>,
 }
 
+/// Where to begin reading. Past what was written there is nothing to send: a host that wants the
+/// end only asks from `u64::MAX` on.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
 pub struct Attach {
     #[prost(uint64, tag = "1")]

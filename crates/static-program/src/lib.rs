@@ -16,6 +16,7 @@ use std::{
 ///
 /// `watched` are the directories, relative to the workspace, whose change makes it build again.
 #[expect(clippy::disallowed_methods, reason = "a build script's arguments are its environment")]
+#[expect(clippy::print_stdout, reason = "a build script tells cargo by printing")]
 pub fn build(package: &str, watched: &[&str]) -> PathBuf {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,1 +1,56 @@
 //! The suite every engine runs.
+//!
+//! Each case is a plain async function whose name is the claim it tests; each bullet of the
+//! contract's docs has at least one. An engine's `tests/conformance.rs` is a [`Subject`] and a
+//! call of [`run`]:
+//!
+//! ```ignore
+//! fn main() -> ExitCode {
+//!     conformance::run(&Subject::new(
+//!         |directory| Arc::new(LocalEngine::new(directory)),
+//!         include_str!("unsupported.txt"),
+//!     ))
+//! }
+//! ```
+//!
+//! Cases need `/bin/sh`, the basic tools of a Debian system, and its `perl` for sockets.
+
+mod case;
+mod environment;
+mod files;
+mod lifecycle;
+mod limits;
+mod listing;
+mod mounts;
+mod network;
+mod processes;
+mod scratch;
+mod signals;
+mod stage;
+mod stdin;
+mod streams;
+mod suite;
+mod uploads;
+
+pub use case::{Case, Failure};
+pub use stage::{Stage, Subject};
+pub use suite::run;
+
+/// Every case, whichever engines refuse it.
+pub fn cases() -> Vec<Case> {
+    [
+        processes::cases(),
+        signals::cases(),
+        streams::cases(),
+        stdin::cases(),
+        limits::cases(),
+        files::cases(),
+        uploads::cases(),
+        environment::cases(),
+        network::cases(),
+        mounts::cases(),
+        lifecycle::cases(),
+        listing::cases(),
+    ]
+    .concat()
+}

@@ -1,0 +1,10 @@
+//! Builds the agent, so that it can be carried inside.
+
+#[expect(clippy::print_stdout, reason = "a build script tells cargo by printing")]
+fn main() {
+    let agent = atoll_static_program::build(
+        "atoll-agent",
+        &["crates/agent", "crates/agent-protocol", "rust-toolchain.toml"],
+    );
+    println!("cargo::rustc-env=ATOLL_AGENT={}", agent.display());
+}
