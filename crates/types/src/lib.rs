@@ -5,6 +5,7 @@
 
 pub mod e2b;
 pub mod engine;
+pub mod environment;
 pub mod error;
 pub mod execution;
 pub mod file;

@@ -1,0 +1,25 @@
+//! What sandboxes of a server can be made of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::Limits;
+
+/// One environment of `GET /api/environments`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EnvironmentInfo {
+    pub name: String,
+    /// Other names it answers to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aliases: Vec<String>,
+    pub description: String,
+    /// The engine it is made for; the server's default if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub engine: Option<String>,
+    /// Every engine it has a root for.
+    pub engines: Vec<String>,
+    /// The language of code that does not say its own.
+    pub language: String,
+    pub languages: Vec<String>,
+    /// What a session gets that asks for nothing else.
+    pub limits: Limits,
+}
