@@ -1,6 +1,5 @@
 //! Builds the agent, so that it can be carried inside.
 
-#[expect(clippy::print_stdout, reason = "a build script tells cargo by printing")]
 fn main() {
     let agent = atoll_static_program::build(
         "atoll-agent",

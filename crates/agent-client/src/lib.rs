@@ -2,8 +2,21 @@
 //!
 //! An engine makes a place, gives a [`Warden`] that watches it from outside, and is done.
 
+mod entry;
+mod events;
+mod failure;
+mod files;
+mod ledger;
+mod line;
+mod note;
+mod order;
 mod program;
+mod sandbox;
+mod text;
+mod verdict;
 mod warden;
+mod watch;
 
 pub use program::{agent_bytes, agent_memfd};
+pub use sandbox::AgentSandbox;
 pub use warden::{Counters, Link, Warden};
