@@ -88,17 +88,18 @@ fn python() -> String {
 
 impl Environments {
     /// The built-in environments and those of the operator's directory, which may replace them.
+    /// What they leave open of their limits is taken from `defaults`.
     ///
     /// A file that is no environment is an error that names it: it is for the operator.
-    pub(crate) fn load(directory: Option<&Path>) -> Result<Self> {
+    pub(crate) fn load(directory: Option<&Path>, defaults: Limits) -> Result<Self> {
         let mut all = BTreeMap::new();
         for (name, text) in BUILT_IN {
-            all.insert(name.to_owned(), Arc::new(Environment::parse(name, text)?));
+            all.insert(name.to_owned(), Arc::new(Environment::parse(name, text, defaults)?));
         }
         for path in directory.map(yaml_files).transpose()?.unwrap_or_default() {
             let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
-            all.insert(name.clone(), Arc::new(Environment::parse(&name, &text)?));
+            all.insert(name.clone(), Arc::new(Environment::parse(&name, &text, defaults)?));
         }
         Ok(Self(all))
     }
@@ -119,7 +120,7 @@ impl Environments {
 }
 
 impl Environment {
-    fn parse(name: &str, text: &str) -> Result<Self> {
+    fn parse(name: &str, text: &str, defaults: Limits) -> Result<Self> {
         let wrong = |why: String| Error::invalid(format!("environment `{name}`: {why}"));
         let described: Described =
             serde_saphyr::from_str(text).map_err(|error| wrong(error.to_string()))?;
@@ -149,7 +150,7 @@ impl Environment {
             name: name.to_owned(),
             engine: described.engine,
             env: described.env,
-            limits: described.limits.or(limits::DEFAULTS),
+            limits: described.limits.or(defaults),
             mounts: mounts.collect::<Result<_>>()?,
             language: described.language,
             languages,
@@ -223,12 +224,12 @@ mod tests {
     use super::*;
 
     fn problem(text: &str) -> String {
-        Environment::parse("mine", text).unwrap_err().message
+        Environment::parse("mine", text, limits::DEFAULTS).unwrap_err().message
     }
 
     #[test]
     fn the_built_in_ones_are_found_by_name_and_alias() {
-        let all = Environments::load(None).unwrap();
+        let all = Environments::load(None, limits::DEFAULTS).unwrap();
 
         for (name, found) in
             [("base", "base"), ("Python3", "python"), ("Node", "node"), ("bash", "bash")]
@@ -275,7 +276,7 @@ mod tests {
         fs::write(place.path().join("lua.yaml"), text).unwrap();
         fs::write(place.path().join("README.md"), "not one").unwrap();
 
-        let all = Environments::load(Some(place.path())).unwrap();
+        let all = Environments::load(Some(place.path()), limits::DEFAULTS).unwrap();
         let lua = all.find("moon").unwrap();
 
         assert_eq!(lua.root("local").unwrap(), Root::Directory("/srv/lua".into()));
@@ -288,6 +289,8 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_not_there_is_an_error() {
-        assert!(Environments::load(Some(Path::new("/nonexistent/environments"))).is_err());
+        let nowhere = Some(Path::new("/nonexistent/environments"));
+
+        assert!(Environments::load(nowhere, limits::DEFAULTS).is_err());
     }
 }

@@ -66,7 +66,8 @@ impl Service {
     /// Opens a service over its records: adopts the sessions that live, ends those that do not,
     /// and removes sandboxes nobody knows.
     pub async fn open(store: Store, engines: Engines, settings: Settings) -> Result<Self> {
-        let environments = Environments::load(settings.environments.as_deref())?;
+        let environments =
+            Environments::load(settings.environments.as_deref(), settings.default_limits)?;
         let stop = CancellationToken::new();
         let inner = Arc::new(Inner {
             store,

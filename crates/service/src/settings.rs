@@ -7,7 +7,7 @@ use atoll_types::{
     quantity::{Size, Span},
 };
 
-use crate::mounts::AllowedMount;
+use crate::{limits, mounts::AllowedMount};
 
 /// The operator's choices, already resolved.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,8 @@ pub struct Settings {
     pub allow_trusted: bool,
     /// Directories of the host that requests may mount.
     pub mounts: Vec<AllowedMount>,
+    /// What a sandbox gets if neither the request nor its environment says.
+    pub default_limits: Limits,
     /// The most that a request may ask for; what is not said here is not bounded.
     pub max_limits: Limits,
     /// How long a session lives that does not say.
@@ -50,6 +52,7 @@ impl Default for Settings {
             environments: None,
             allow_trusted: false,
             mounts: Vec::new(),
+            default_limits: limits::DEFAULTS,
             max_limits: Limits {
                 memory: Some(Size(16 << 30)),
                 cpus: None,
