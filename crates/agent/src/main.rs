@@ -34,7 +34,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> io::Result<()> {
-    let setup = boot::read()?;
+    let mut setup = boot::read()?;
     boot::harden(&setup.guests)?;
     let (ours, spawners) = Launcher::connection()?;
     // Before anything here can start a thread.
@@ -43,6 +43,7 @@ fn run() -> io::Result<()> {
         launch::run_spawner(spawners, &setup.guests);
     }
     drop(spawners);
+    setup.guests.cgroups.clear();
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -20,7 +20,7 @@ mod spawner;
 mod start;
 mod tree;
 
-pub(crate) use guest::{Guests, Step};
+pub(crate) use guest::{Guests, Step, drop_capabilities};
 pub(crate) use job::Job;
 pub(crate) use packet::{Order, Report};
 pub(crate) use spawner::run as run_spawner;

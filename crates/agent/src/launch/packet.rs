@@ -71,7 +71,11 @@ impl Report {
     /// The next report; None when the keeper is gone.
     pub(crate) fn receive(socket: impl AsFd) -> Result<Option<Self>, Errno> {
         let mut packet = Packet::default();
-        let count = read(socket, &mut packet)?;
+        let count = match read(&socket, &mut packet) {
+            // It ended with an order unread, which is told once, before what it had sent.
+            Err(Errno::CONNRESET) => read(&socket, &mut packet)?,
+            result => result?,
+        };
         Ok(match (count == packet.len()).then(|| unpack(packet)) {
             Some((1, status, killing)) => Some(Self::Exited { status, killing }),
             Some((2, _, done)) => Some(Self::Killed(done)),

@@ -11,4 +11,5 @@ pub(crate) use process::{
 };
 pub(crate) use seal::{
     drop_bounding_set, install_seccomp, limit, limits_of_files, raise_limit_of_files,
+    set_file_system_user,
 };

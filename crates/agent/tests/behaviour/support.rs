@@ -61,7 +61,8 @@ impl Agent {
 
     #[expect(clippy::unused_async, reason = "the connection needs the runtime to be there")]
     async fn build(fd: Option<OwnedFd>, change: impl FnOnce(&mut Boot)) -> Self {
-        let directory = tempfile::tempdir().unwrap();
+        // In memory where that is possible: some tests make many files.
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let home = directory.path().join("home");
         std::fs::create_dir(&home).unwrap();
         let socket = directory.path().join("socket");
