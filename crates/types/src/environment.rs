@@ -4,8 +4,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::Limits;
 
+/// The answer of `GET /api/environments`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct EnvironmentList {
+    pub environments: Vec<EnvironmentInfo>,
+}
+
 /// One environment of `GET /api/environments`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EnvironmentInfo {
     pub name: String,
     /// Other names it answers to.

@@ -1,0 +1,51 @@
+//! Content of any size on its way in or out.
+
+use std::time::Duration;
+
+use atoll_service::{ByteStream, EngineError};
+use axum::{
+    body::{Body, BodyDataStream},
+    http::header::CONTENT_TYPE,
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use futures_util::{StreamExt as _, stream};
+
+use crate::error::Error;
+
+/// How long the next piece of a body may take to come.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A request's body as the content of a file. What does not come whole ends in an error.
+pub(crate) fn incoming(body: Body) -> ByteStream {
+    let pieces = stream::unfold(Some(body.into_data_stream()), |body| async {
+        let mut body = body?;
+        match next(&mut body).await {
+            Ok(Some(piece)) => Some((Ok(piece), Some(body))),
+            Ok(None) => None,
+            Err(error) => Some((Err(EngineError::invalid(error.problem().message)), None)),
+        }
+    });
+    pieces.boxed()
+}
+
+/// The next piece of a body, waited for no longer than is decent.
+pub(crate) async fn next(body: &mut BodyDataStream) -> Result<Option<Bytes>, Error> {
+    match tokio::time::timeout(PATIENCE, body.next()).await {
+        Ok(None) => Ok(None),
+        Ok(Some(Ok(piece))) => Ok(Some(piece)),
+        Ok(Some(Err(_))) => Err(Error::cut_short()),
+        Err(_) => Err(Error::too_slow()),
+    }
+}
+
+/// A file as an answer. An error on the way breaks the connection, so that nobody takes a part for
+/// the whole.
+pub(crate) fn outgoing(content: ByteStream) -> Response {
+    let body = Body::from_stream(content);
+    let headers = [
+        (CONTENT_TYPE.as_str(), "application/octet-stream"),
+        ("x-content-type-options", "nosniff"),
+    ];
+    (headers, body).into_response()
+}
