@@ -94,8 +94,8 @@ fn pool() -> SqlitePoolOptions {
 /// Makes a whole store in a file of another name, then gives it its own.
 async fn make(path: &Path) -> Result<()> {
     let draft = Draft::new(path)?;
-    let mut connection =
-        options(&draft.0).journal_mode(SqliteJournalMode::Delete).connect().await?;
+    // The mode is part of the file: changing it later would need the file alone.
+    let mut connection = options(&draft.0).journal_mode(SqliteJournalMode::Wal).connect().await?;
     migration::apply(&mut connection).await?;
     connection.close().await?;
     match fs::hard_link(&draft.0, path) {
@@ -123,8 +123,12 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        // It is only a second name, or a draft nobody will miss.
-        let _ = fs::remove_file(&self.0);
+        for suffix in ["", "-wal", "-shm"] {
+            let mut name = self.0.clone().into_os_string();
+            name.push(suffix);
+            // It is only a second name, or a draft nobody will miss.
+            let _ = fs::remove_file(name);
+        }
     }
 }
 
