@@ -170,21 +170,13 @@ impl Inner {
         let Answer::Started(OfProcess { process }) = answer else {
             return Err(failure::nonsense());
         };
-        self.enter(ProcessId(process), order.note, None)?;
+        self.enter(ProcessId(process), order.note)?;
         Ok(ProcessId(process))
     }
 
     /// Begins to watch a process, if it is not watched yet.
-    fn enter(
-        self: &Arc<Self>,
-        id: ProcessId,
-        note: Note,
-        ended: Option<message::Ended>,
-    ) -> Result<Arc<Watched>> {
+    fn enter(self: &Arc<Self>, id: ProcessId, note: Note) -> Result<Arc<Watched>> {
         let (watched, new) = self.ledger.enter(id, note).map_err(|_| failure::nonsense())?;
-        if let Some(ended) = ended {
-            watched.hear(ended);
-        }
         if new {
             tokio::spawn(Arc::clone(self).follow(Arc::clone(&watched)));
         }
@@ -209,7 +201,10 @@ impl Inner {
         let mut processes = BTreeMap::new();
         for process in listed {
             let id = ProcessId(process.process);
-            let watched = self.enter(id, Note::read(&process.note), process.ended)?;
+            let watched = self.enter(id, Note::read(&process.note))?;
+            if let Some(ended) = process.ended {
+                watched.hear(ended);
+            }
             processes.insert(id, (process, watched));
         }
         Ok(processes)

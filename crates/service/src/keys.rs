@@ -6,11 +6,10 @@
 
 use atoll_store::KeyRecord;
 use atoll_types::key::{CreateKey, Key, NewKey, Scope};
-use jiff::Timestamp;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::{Error, Result, Service, id};
+use crate::{Error, Result, Service, clock, id};
 
 const PREFIX: &str = "atoll_";
 const ID: usize = 12;
@@ -46,7 +45,7 @@ impl Service {
             name: name.to_owned(),
             hash: hash(&secret),
             scopes,
-            created: Timestamp::now(),
+            created: clock::now(),
         };
         self.inner.store.insert_key(&record).await.map_err(|error| match error.kind() {
             atoll_store::ErrorKind::AlreadyExists => {

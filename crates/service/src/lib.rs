@@ -3,6 +3,7 @@
 //! [`Service`] keeps sessions, runs executions and remembers both in the store. It knows engines
 //! only by their contract and no HTTP at all.
 
+mod clock;
 mod engines;
 mod environments;
 mod error;

@@ -13,7 +13,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 
 use crate::{
-    Error, Result, Service,
+    Error, Result, Service, clock,
     executions::{Plan, Wanted, missing},
     id, limits,
 };
@@ -38,7 +38,7 @@ impl Service {
             let mut command = service.ready(&live, &plan).await?;
             command.stdin = request.stdin;
             let argv = command.argv.clone();
-            let started_at = Timestamp::now();
+            let started_at = clock::now();
             let started = live.sandbox.start(command).await;
             let process = started.map_err(|error| missing(&plan, error))?;
             Ok(Process { id: process, command: argv, started_at, end: None })

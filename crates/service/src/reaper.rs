@@ -10,14 +10,13 @@ use std::{
 
 use atoll_types::session::End;
 use futures_util::{StreamExt as _, stream};
-use jiff::{SignedDuration, Timestamp};
 
 use crate::{
-    Service,
+    Service, clock,
     live::{Live, Repose},
 };
 
-/// How often failed removals are tried again.
+/// How often what failed is tried again.
 const RETRY: Duration = Duration::from_secs(30);
 /// How often old records are forgotten.
 const FORGET: Duration = Duration::from_hours(1);
@@ -50,7 +49,7 @@ impl Service {
     }
 
     async fn look_after(&self, live: &Arc<Live>) {
-        let end = if live.expires() <= Timestamp::now() {
+        let end = if live.expires() <= clock::now() {
             End::Expired
         } else if self.is_idle(live).await {
             End::Idle
@@ -77,8 +76,11 @@ impl Service {
         !works && matches!(live.repose(), Repose::Quiet(quiet) if quiet >= patience)
     }
 
-    /// Tries again to remove what could not be removed.
+    /// Tries again to reach what could not be reached, and to remove what could not be removed.
     async fn retry(&self) {
+        if let Err(error) = self.reach_again().await {
+            tracing::warn!(%error, "sessions not looked for again");
+        }
         let undone: Vec<_> = self.undone().clone().into_iter().collect();
         for (sandbox, (engine, session)) in undone {
             if let Err(error) = self.remove_sandbox(&engine, &sandbox, session.as_ref()).await {
@@ -88,10 +90,7 @@ impl Service {
     }
 
     async fn forget(&self) {
-        let keep = SignedDuration::try_from(self.inner.settings.keep_records);
-        let Some(then) = keep.ok().and_then(|keep| Timestamp::now().checked_sub(keep).ok()) else {
-            return;
-        };
+        let Some(then) = clock::ago(self.inner.settings.keep_records) else { return };
         match self.inner.store.forget_before(then).await {
             Ok(0) => {}
             Ok(rows) => tracing::debug!(rows, "old records forgotten"),

@@ -9,10 +9,9 @@ use atoll_types::{
     session::{End, State},
 };
 use futures_util::{StreamExt as _, stream};
-use jiff::Timestamp;
 
 use crate::{
-    LifecycleEvent, Result, Service, after,
+    LifecycleEvent, Result, Service, after, clock,
     executions::Facts,
     live::Live,
     metrics,
@@ -33,7 +32,7 @@ pub struct Reconciled {
     pub ended: Vec<SessionId>,
     /// Sessions that were being made when the server went away: undone.
     pub failed: Vec<SessionId>,
-    /// Sessions whose engine does not answer: left as they are.
+    /// Sessions whose engine does not answer: left as they are, and tried again later.
     pub unreachable: Vec<SessionId>,
     /// Sandboxes without a session: removed.
     pub orphans: Vec<SandboxId>,
@@ -87,9 +86,38 @@ impl Reconciled {
 }
 
 impl Service {
+    /// Brings everything together, once, before anyone is served.
     pub(crate) async fn reconcile(&self) -> Result<Reconciled> {
         let records = self.inner.store.open_sessions().await?;
+        let executions = self.inner.store.running_executions().await?;
         let known: HashSet<_> = records.iter().map(|record| record.sandbox.clone()).collect();
+        let mut report = self.bring_together(records, executions).await?;
+        report.orphans = self.remove_orphans(&known).await;
+        Ok(report)
+    }
+
+    /// Tries again to reach the sessions that could not be reached.
+    pub(crate) async fn reach_again(&self) -> Result<()> {
+        let ids = std::mem::take(&mut *self.unreachable());
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut records = self.inner.store.open_sessions().await?;
+        records.retain(|record| ids.contains(&record.id));
+        let mut executions = self.inner.store.running_executions().await?;
+        executions.retain(|execution| ids.contains(&execution.session));
+        let report = self.bring_together(records, executions).await?;
+        if report.unreachable.len() < ids.len() {
+            report.log();
+        }
+        Ok(())
+    }
+
+    async fn bring_together(
+        &self,
+        records: Vec<SessionRecord>,
+        executions: Vec<Execution>,
+    ) -> Result<Reconciled> {
         let fates: Vec<_> = stream::iter(records)
             .map(|record| async move { (record.id.clone(), self.settle(record).await) })
             .buffer_unordered(ABREAST)
@@ -109,12 +137,11 @@ impl Service {
                 Fate::Unreachable => report.unreachable.push(id),
             }
         }
-        report.orphans = self.remove_orphans(&known).await;
-        for execution in self.inner.store.running_executions().await? {
-            let live = adopted.iter().find(|live| live.id == execution.session);
+        for execution in executions {
             if report.unreachable.contains(&execution.session) {
                 continue;
             }
+            let live = adopted.iter().find(|live| live.id == execution.session);
             let id = execution.id.clone();
             if self.find_again(live, execution).await? {
                 report.followed.push(id);
@@ -122,10 +149,11 @@ impl Service {
                 report.lost_executions.push(id);
             }
         }
-        // Watched only now: one that dies meanwhile is seen to be dead at once.
+        // Watched only now: one that died meanwhile is seen to be dead at once.
         for live in &adopted {
             self.keep(live);
         }
+        self.unreachable().extend(report.unreachable.iter().cloned());
         Ok(report)
     }
 
@@ -141,10 +169,10 @@ impl Service {
             return Ok(Fate::Unreachable);
         };
         if record.state == State::Destroying {
-            return Ok(self.settled(self.destroy(record).await, Fate::Ended));
+            return Ok(ended(self.destroy(record).await));
         }
-        if record.expires <= Timestamp::now() {
-            return Ok(self.settled(self.end_session(id, End::Expired).await, Fate::Ended));
+        if record.expires <= clock::now() {
+            return Ok(ended(self.end_session(id, End::Expired).await));
         }
         match engine.attach(&record.sandbox).await {
             Ok(Some(sandbox)) => Ok(self.adopt(record, sandbox)?),
@@ -158,18 +186,6 @@ impl Service {
             Err(error) => {
                 tracing::warn!(session = %id, %error, "sandbox cannot be reached");
                 Ok(Fate::Unreachable)
-            }
-        }
-    }
-
-    /// A failure to end a session does not keep the server from starting: the reaper tries again.
-    fn settled(&self, ended: Result<()>, fate: Fate) -> Fate {
-        let _ = self;
-        match ended {
-            Ok(()) => fate,
-            Err(error) => {
-                tracing::warn!(%error, "session not ended yet");
-                Fate::Unreachable
             }
         }
     }
@@ -240,5 +256,16 @@ impl Service {
         let result = Facts::lost().untold(&execution, live.is_some());
         self.record(&result).await?;
         Ok(false)
+    }
+}
+
+/// A failure to end a session does not keep the server from starting: the reaper tries again.
+fn ended(ended: Result<()>) -> Fate {
+    match ended {
+        Ok(()) => Fate::Ended,
+        Err(error) => {
+            tracing::warn!(%error, "session not ended yet");
+            Fate::Unreachable
+        }
     }
 }

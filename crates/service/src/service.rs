@@ -1,7 +1,7 @@
 //! The service itself: what it holds, how it opens and how it stops.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -57,6 +57,8 @@ pub(crate) struct Inner {
     live: Mutex<HashMap<SessionId, Arc<Live>>>,
     /// Sandboxes that could not be destroyed yet: of which engine and which session.
     undone: Mutex<Undone>,
+    /// Sessions whose engine did not answer when they were to be adopted.
+    unreachable: Mutex<HashSet<SessionId>>,
     /// What engines said of themselves when they worked.
     probes: Mutex<HashMap<&'static str, Arc<Probe>>>,
     reconciled: std::sync::OnceLock<Reconciled>,
@@ -78,6 +80,7 @@ impl Service {
             stop: stop.clone(),
             live: Mutex::default(),
             undone: Mutex::default(),
+            unreachable: Mutex::default(),
             probes: Mutex::default(),
             reconciled: std::sync::OnceLock::new(),
             settings,
@@ -179,6 +182,10 @@ impl Service {
 
     pub(crate) fn undone(&self) -> MutexGuard<'_, Undone> {
         lock(&self.inner.undone)
+    }
+
+    pub(crate) fn unreachable(&self) -> MutexGuard<'_, HashSet<SessionId>> {
+        lock(&self.inner.unreachable)
     }
 
     fn live_map(&self) -> MutexGuard<'_, HashMap<SessionId, Arc<Live>>> {

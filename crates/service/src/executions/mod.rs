@@ -15,14 +15,13 @@ use atoll_types::{
     execution::{ExecuteRequest, ExecutionResult},
     id::SessionId,
 };
-use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use plan::{Place, Plan, Wanted};
 pub(crate) use result::Facts;
 pub(crate) use run::missing;
 
-use crate::{Error, Result, Service, id, live::Live};
+use crate::{Error, Result, Service, clock, id, live::Live};
 
 impl Service {
     /// Runs something in a session and waits for its end.
@@ -65,7 +64,7 @@ impl Service {
             summary: plan.summary.clone(),
             state: ExecutionState::Running,
             process: None,
-            created: Timestamp::now(),
+            created: clock::now(),
             result: None,
         };
         Ok(self.inner.store.begin_execution(&execution).await?)
@@ -74,7 +73,7 @@ impl Service {
     /// Writes down how it ended. The first one to do so is believed.
     pub(crate) async fn record(&self, result: &ExecutionResult) -> Result<()> {
         let value = result::shortened(result)?;
-        let (state, now) = (ExecutionState::Ended, Timestamp::now());
+        let (state, now) = (ExecutionState::Ended, clock::now());
         if self.inner.store.end_execution(&result.id, state, &value, now).await? {
             crate::metrics::execution_ended(result.reason, result.duration.0);
         }
@@ -84,7 +83,7 @@ impl Service {
     /// Writes down that it never ran, and why.
     async fn refuse(&self, id: &str, error: &Error) {
         let value = serde_json::json!({ "code": error.code.as_str(), "message": error.message });
-        let (state, now) = (ExecutionState::Refused, Timestamp::now());
+        let (state, now) = (ExecutionState::Refused, clock::now());
         if let Err(error) = self.inner.store.end_execution(id, state, &value, now).await {
             tracing::error!(execution = id, %error, "refusal not written down");
         }

@@ -7,11 +7,12 @@ use atoll_types::{
     id::SessionId,
     session::{CreateSession, End, Session, State},
 };
-use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::{Made, Wish, deadline, show};
-use crate::{Error, LifecycleEvent, Result, Service, after, id, limits, live::Live, metrics};
+use crate::{
+    Error, LifecycleEvent, Result, Service, after, clock, id, limits, live::Live, metrics,
+};
 
 impl Service {
     /// Makes a session that is ready when this returns.
@@ -35,7 +36,7 @@ impl Service {
                 trusted: request.trusted,
             })
             .await?;
-        let now = Timestamp::now();
+        let now = clock::now();
         let record = SessionRecord {
             id: id::session(),
             sandbox: made.sandbox_id.clone(),

@@ -13,13 +13,13 @@ use atoll_types::{
     quantity::Span,
     session::{End, Metrics, MountRequest, Session, SessionPage, State},
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use wish::Made;
 pub(crate) use wish::{Wish, check_env};
 
-use crate::{Code, Error, Result, Service, limits, live::Live};
+use crate::{Code, Error, Result, Service, clock, limits, live::Live};
 
 /// Which sessions to list. What is not said does not matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -161,10 +161,7 @@ pub(crate) fn unknown(id: &SessionId) -> Error {
 
 /// The time that far from now.
 pub(crate) fn deadline(lifetime: std::time::Duration) -> Result<Timestamp> {
-    SignedDuration::try_from(lifetime)
-        .ok()
-        .and_then(|lifetime| Timestamp::now().checked_add(lifetime).ok())
-        .ok_or_else(|| Error::invalid("`timeout` is past counting"))
+    clock::in_future(lifetime).ok_or_else(|| Error::invalid("`timeout` is past counting"))
 }
 
 pub(crate) fn show(record: SessionRecord) -> Session {
