@@ -26,10 +26,20 @@ pub(crate) fn exhausted(message: impl Into<String>) -> Failure {
     failure(FailureKind::Exhausted, message)
 }
 
-/// Why a program was not started.
+/// As much of a name as belongs in a message.
+pub(crate) fn shown(name: &str) -> &str {
+    let mut end = name.len().min(200);
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    &name[..end]
+}
+
+/// Why a program was not started. `directory` is as the host wrote it.
 pub(crate) fn of_start(program: &str, directory: &str, step: Step, cause: &io::Error) -> Failure {
     let code = cause.raw_os_error().unwrap_or_default();
     let why = describe(cause);
+    let (program, directory) = (shown(program), shown(directory));
     match (step, code) {
         (_, libc::EAGAIN | libc::ENOMEM) => exhausted(format!("no room for a process: {why}")),
         (Step::Directory, _) => invalid(format!("working directory {directory}: {why}")),
@@ -71,7 +81,7 @@ pub(crate) fn of_file(what: &str, cause: &io::Error) -> Failure {
         libc::EXDEV | libc::EOPNOTSUPP => FailureKind::Unsupported,
         _ => FailureKind::Internal,
     };
-    failure(kind, format!("{what}: {}", describe(cause)))
+    failure(kind, format!("{}: {}", shown(what), describe(cause)))
 }
 
 /// The kernel's words for it, without the number.

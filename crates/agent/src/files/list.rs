@@ -31,7 +31,7 @@ const MAX_SEEN: usize = 1_000_000;
 /// Tells the entries that come first by name, and whether there are more.
 pub(super) async fn list(files: &Files, path: &str, stream: &Stream) -> Result<(), Failure> {
     let path = files.path(path)?;
-    let what = path.as_str().to_owned();
+    let what = path.asked().to_owned();
     let listed = files.pool.run(move || entries(&path)).await?;
     let (entries, truncated) = listed.map_err(|cause| of_file(&what, &cause.into()))?;
     for entry in entries {

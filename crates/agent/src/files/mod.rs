@@ -47,7 +47,7 @@ impl Files {
         action: impl FnOnce(&Path) -> rustix::io::Result<T> + Send + 'static,
     ) -> Result<T, Failure> {
         let path = self.path(path)?;
-        let what = path.as_str().to_owned();
+        let what = path.asked().to_owned();
         let result = self.pool.run(move || action(&path)).await?;
         result.map_err(|cause| of_file(&what, &cause.into()))
     }

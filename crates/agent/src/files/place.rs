@@ -32,7 +32,10 @@ pub(crate) struct Place {
 
 /// A path from the root, without empty and `.` parts.
 #[derive(Debug, Clone)]
-pub(crate) struct Path(String);
+pub(crate) struct Path {
+    full: String,
+    asked: String,
+}
 
 impl Path {
     /// Checks a host's path; one that is relative begins at `home`.
@@ -47,16 +50,21 @@ impl Path {
             return Err(invalid("a path is too long"));
         }
         let start = if path.starts_with('/') { "" } else { home };
-        Ok(Self(join(start, path)))
+        Ok(Self { full: join(start, path), asked: path.to_owned() })
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        if self.0.is_empty() { "/" } else { &self.0 }
+        if self.full.is_empty() { "/" } else { &self.full }
+    }
+
+    /// As the host wrote it: what messages call it, since home may be the host's own secret.
+    pub(crate) fn asked(&self) -> &str {
+        &self.asked
     }
 
     /// The directory and the last part, which is empty for the root.
     fn split(&self) -> (&str, &str) {
-        let (parent, name) = self.0.rsplit_once('/').unwrap_or(("", ""));
+        let (parent, name) = self.full.rsplit_once('/').unwrap_or(("", ""));
         (if parent.is_empty() { "/" } else { parent }, name)
     }
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     calls::say,
-    failure::{invalid, of_file},
+    failure::{invalid, of_file, shown},
 };
 
 /// What is read at once.
@@ -60,7 +60,7 @@ pub(super) async fn read(files: &Files, path: &str, stream: &Stream) -> Result<(
 
 /// Opens a file for reading if it is a regular one, without ever waiting for anybody.
 pub(super) fn open_regular(path: &Path) -> Result<(OwnedFd, Stat), Failure> {
-    let failed = |cause: Errno| of_file(path.as_str(), &cause.into());
+    let failed = |cause: Errno| of_file(path.asked(), &cause.into());
     // Looked at before it is opened, since opening a pipe or a device does something to it.
     let look = open_at(CWD, path.as_str(), OFlags::PATH, Mode::empty()).map_err(failed)?;
     regular(path, &fstat(&look).map_err(failed)?)?;
@@ -75,8 +75,8 @@ pub(super) fn open_regular(path: &Path) -> Result<(OwnedFd, Stat), Failure> {
 pub(super) fn regular(path: &Path, stat: &Stat) -> Result<(), Failure> {
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(()),
-        FileType::Directory => Err(invalid(format!("{}: is a directory", path.as_str()))),
-        _ => Err(invalid(format!("{}: not a regular file", path.as_str()))),
+        FileType::Directory => Err(invalid(format!("{}: is a directory", shown(path.asked())))),
+        _ => Err(invalid(format!("{}: not a regular file", shown(path.asked())))),
     }
 }
 

@@ -27,7 +27,7 @@ const TURN: usize = 1000;
 /// Removes a file, a link itself, or a directory with all it holds.
 pub(super) async fn remove(files: &Files, path: &str) -> Result<(), Failure> {
     let place = files.path(path)?;
-    let what = place.as_str().to_owned();
+    let what = place.asked().to_owned();
     let failed = |cause: Errno| of_file(&what, &cause.into());
     let begin = files.pool.run(move || Removal::begin(place.place()?)).await?;
     let Some(mut removal) = begin.map_err(failed)? else { return Ok(()) };

@@ -98,7 +98,7 @@ impl Draft {
     }
 
     fn new(pool: Pool, path: Path, mode: Option<u32>) -> Result<Self, Failure> {
-        let failed = |cause: Errno| of_file(path.as_str(), &cause.into());
+        let failed = |cause: Errno| of_file(path.asked(), &cause.into());
         path.make_parents().map_err(failed)?;
         let place = Arc::new(path.resolve().map_err(failed)?);
         let mode = match statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -147,7 +147,7 @@ impl Draft {
     }
 
     fn failed(&self, cause: Errno) -> Failure {
-        of_file(self.path.as_str(), &cause.into())
+        of_file(self.path.asked(), &cause.into())
     }
 
     fn write(&mut self, mut data: &[u8]) -> Result<(), Failure> {
@@ -177,7 +177,7 @@ impl Draft {
 
     /// Puts it into its place.
     fn commit(&mut self) -> Result<(), Failure> {
-        let failed = |cause: Errno| of_file(self.path.as_str(), &cause.into());
+        let failed = |cause: Errno| of_file(self.path.asked(), &cause.into());
         fchmod(&self.file, Mode::from_raw_mode(self.mode)).map_err(failed)?;
         if let Some(name) = &self.name {
             let Place { directory, name: goal } = &*self.place;

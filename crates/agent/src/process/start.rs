@@ -53,7 +53,8 @@ pub(crate) async fn start(starter: &Arc<Starter>, ask: Start) -> Result<u64, Fai
         let place = starter.table.place()?;
         let launch = starter.launcher.launch(&job, ask.stdin).await;
         let mut launched = launch.map_err(|cause| exhausted(format!("no process: {cause}")))?;
-        started(&mut launched, &job, deadline).await?;
+        let directory = ask.cwd.as_deref().unwrap_or("of the sandbox");
+        started(&mut launched, (&job.argv[0], directory), deadline).await?;
 
         let (asks, asked) = mpsc::channel(16);
         let (input, feeder) = match launched.stdin.take() {
@@ -76,7 +77,7 @@ pub(crate) async fn start(starter: &Arc<Starter>, ask: Start) -> Result<u64, Fai
 /// running: it ends the process as any other.
 async fn started(
     launched: &mut Launched,
-    job: &Job,
+    (program, directory): (&str, &str),
     deadline: Option<Instant>,
 ) -> Result<(), Failure> {
     let patience = Instant::now() + PATIENCE;
@@ -88,7 +89,7 @@ async fn started(
         Ok(Err(_)) => Err(internal("the process could not be started")),
         Ok(Ok(0)) => Ok(()),
         Ok(Ok(_)) => Err(match Step::told(&told) {
-            Some((step, cause)) => of_start(&job.argv[0], &job.directory, step, &cause),
+            Some((step, cause)) => of_start(program, directory, step, &cause),
             None => internal("the process could not be started"),
         }),
     }

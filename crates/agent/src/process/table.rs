@@ -265,3 +265,75 @@ impl Entry {
         kept
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enter(table: &Table) -> u64 {
+        let (asks, _) = mpsc::channel(1);
+        table.enter(table.place().unwrap(), Default::default(), asks, None)
+    }
+
+    fn end(table: &Table, id: u64) {
+        table.end(id, Ended::default());
+        table.leave(id);
+    }
+
+    #[test]
+    fn those_that_ended_longest_ago_are_forgotten_and_those_that_run_are_not() {
+        let table = Table::default();
+        let running = enter(&table);
+        let background = enter(&table);
+        table.end(background, Ended::default());
+        let first = enter(&table);
+        end(&table, first);
+        for _ in 0..ENDED {
+            let id = enter(&table);
+            end(&table, id);
+        }
+
+        assert!(table.watch(running).is_ok());
+        assert!(table.watch(background).is_ok(), "something of it runs still");
+        assert!(table.watch(first).is_err());
+        assert_eq!(table.lock().ended.len(), ENDED);
+    }
+
+    #[test]
+    fn there_is_an_end_to_what_may_run() {
+        let table = Table::default();
+        let ids: Vec<_> = (0..LIVE).map(|_| enter(&table)).collect();
+
+        assert!(table.place().is_err());
+        end(&table, ids[0]);
+        let place = table.place().unwrap();
+        assert!(table.place().is_err());
+        drop(place);
+        assert!(table.place().is_ok());
+    }
+
+    #[test]
+    fn a_limit_is_met_exactly() {
+        let table = Table::default();
+        let id = enter(&table);
+
+        assert!(table.append(id, 0, b"12345", 10));
+        assert!(table.append(id, 1, b"1234567890", 10), "each stream has its own");
+        assert!(table.append(id, 0, b"67890", 10));
+        assert!(!table.append(id, 0, b"x", 10));
+        assert_eq!(table.lock().kept, 20);
+    }
+
+    #[test]
+    fn nothing_is_counted_once_it_is_forgotten() {
+        let table = Table::default();
+        for _ in 0..ENDED + 10 {
+            let id = enter(&table);
+            table.append(id, 0, &[0; 100], 1000);
+            end(&table, id);
+        }
+
+        assert_eq!(table.lock().kept, 100 * ENDED as u64);
+        assert_eq!(table.lock().live, 0);
+    }
+}

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "all of this is tests, helpers too")]
 
 mod files;
+mod first;
+mod hosts;
 mod limits;
 mod processes;
 mod sealing;

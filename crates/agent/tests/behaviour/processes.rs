@@ -77,6 +77,7 @@ async fn what_cannot_be_started_says_why() {
         let argv = start.argv.clone();
         let failure = agent.start(start).await.unwrap_err();
         assert_eq!(failure.kind(), kind, "{argv:?}: {}", failure.message);
+        assert!(!failure.message.contains(agent.home().to_str().unwrap()), "{}", failure.message);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a guest has, and what it has not.
 
-use atoll_agent_protocol::message::{Access, FailureKind, Rlimit};
+use atoll_agent_protocol::message::{Access, FailureKind, OfPath, Rlimit, request::Call};
 
 use crate::support::{Agent, GUEST, command, is_root, shell};
 
@@ -137,12 +137,15 @@ async fn landlock_confines_guests_and_lets_them_signal_each_other() {
     crate::support::eventually("it runs", || crate::support::read_number(&path).is_some()).await;
 
     let read = agent.run(command(&["/bin/cat", note.to_str().unwrap()])).await;
+    let call = Call::ReadFile(OfPath { path: note.to_str().unwrap().to_owned() });
+    let asked = agent.ask(call).await.unwrap_err();
     let write = agent.shell("echo fine > file && cat file; kill $(cat pid)").await;
     let killed = agent.finish(sleeper).await;
 
     assert_eq!((read.stdout, read.ended.exit_code), (Vec::new(), Some(1)));
     assert_eq!((write.stdout, write.ended.exit_code), (b"fine\n".to_vec(), Some(0)));
     assert_eq!(killed.ended.signal, Some(15));
+    assert_eq!(asked.kind(), FailureKind::Denied, "files are read under the same rules");
 }
 
 #[tokio::test]

@@ -51,16 +51,22 @@ impl Agent {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Boot)) -> Self {
-        Self::build(None, change).await
+        Self::build(None, &[], change).await
     }
 
     /// An agent that has one more descriptor, number 5.
     pub(crate) async fn with_descriptor(fd: OwnedFd, change: impl FnOnce(&mut Boot)) -> Self {
-        Self::build(Some(fd), change).await
+        Self::build(Some(fd), &[], change).await
+    }
+
+    /// An agent that is the first process of its own pid namespace, with guests of another user.
+    pub(crate) async fn first() -> Self {
+        let prefix = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child"];
+        Self::build(None, &prefix, |boot| boot.user = Some(GUEST)).await
     }
 
     #[expect(clippy::unused_async, reason = "the connection needs the runtime to be there")]
-    async fn build(fd: Option<OwnedFd>, change: impl FnOnce(&mut Boot)) -> Self {
+    async fn build(fd: Option<OwnedFd>, prefix: &[&str], change: impl FnOnce(&mut Boot)) -> Self {
         // In memory where that is possible: some tests make many files.
         let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
         let home = directory.path().join("home");
@@ -82,8 +88,9 @@ impl Agent {
             std::fs::set_permissions(directory.path(), open).unwrap();
         }
         let (reader, mut writer) = std::io::pipe().unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_atoll-agent"));
-        command.env("SECRET", "of the host").stdin(Stdio::null());
+        let words = [prefix, &[env!("CARGO_BIN_EXE_atoll-agent")]].concat();
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).env("SECRET", "of the host").stdin(Stdio::null());
         let mut fds = vec![OwnedFd::from(reader), OwnedFd::from(listener)];
         fds.extend(fd);
         let child = crate::unsafe_spawn::spawn(command, fds);
@@ -95,7 +102,11 @@ impl Agent {
 
     /// Another host's connection.
     pub(crate) fn connect(&self) -> Mux {
-        connect(&self.directory.path().join("socket"))
+        connect(&self.socket())
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join("socket")
     }
 
     pub(crate) fn home(&self) -> PathBuf {
@@ -129,6 +140,11 @@ impl Agent {
     /// Reads all output from offset 0 and the end.
     pub(crate) async fn finish(&self, process: u64) -> Finished {
         self.finish_from(process, 0, 0).await
+    }
+
+    /// Waits for the end and reads nothing.
+    pub(crate) async fn wait(&self, process: u64) -> Ended {
+        self.finish_from(process, u64::MAX, u64::MAX).await.ended
     }
 
     pub(crate) async fn finish_from(&self, process: u64, stdout: u64, stderr: u64) -> Finished {
