@@ -2,6 +2,7 @@
 //!
 //! An engine makes a place, gives a [`Warden`] that watches it from outside, and is done.
 
+pub mod cgroup;
 mod entry;
 mod events;
 mod failure;
@@ -12,6 +13,7 @@ mod note;
 mod order;
 mod program;
 mod sandbox;
+pub mod seal;
 mod text;
 mod verdict;
 mod warden;

@@ -170,13 +170,21 @@ impl Inner {
         let Answer::Started(OfProcess { process }) = answer else {
             return Err(failure::nonsense());
         };
-        self.enter(ProcessId(process), order.note)?;
+        self.enter(ProcessId(process), order.note, None)?;
         Ok(ProcessId(process))
     }
 
     /// Begins to watch a process, if it is not watched yet.
-    fn enter(self: &Arc<Self>, id: ProcessId, note: Note) -> Result<Arc<Watched>> {
+    fn enter(
+        self: &Arc<Self>,
+        id: ProcessId,
+        note: Note,
+        ended: Option<message::Ended>,
+    ) -> Result<Arc<Watched>> {
         let (watched, new) = self.ledger.enter(id, note).map_err(|_| failure::nonsense())?;
+        if let Some(ended) = ended {
+            watched.hear(ended);
+        }
         if new {
             tokio::spawn(Arc::clone(self).follow(Arc::clone(&watched)));
         }
@@ -201,10 +209,7 @@ impl Inner {
         let mut processes = BTreeMap::new();
         for process in listed {
             let id = ProcessId(process.process);
-            let watched = self.enter(id, Note::read(&process.note))?;
-            if let Some(ended) = process.ended {
-                watched.hear(ended);
-            }
+            let watched = self.enter(id, Note::read(&process.note), process.ended)?;
             processes.insert(id, (process, watched));
         }
         Ok(processes)

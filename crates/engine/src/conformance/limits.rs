@@ -40,8 +40,8 @@ async fn too_much_memory_is_told_as_such(stage: Stage) -> CaseResult {
     let limits = Limits { memory: Some(Size(64 << 20)), ..Limits::default() };
     let scratch = limited(&stage, "memory", limits).await?;
 
-    // It keeps the last bytes of what never ends, so it holds as much as it may.
-    let outcome = scratch.run(Command::new(["tail", "-c", "512M", "/dev/zero"])).await?.outcome;
+    // It keeps the last line of what never ends and has none, so it holds as much as it may.
+    let outcome = scratch.run(Command::new(["tail", "/dev/zero"])).await?.outcome;
 
     same("reason", outcome.reason, Reason::Oom)?;
     check(outcome.limits_hit.contains(&LimitHit::Memory), || format!("{outcome:?}"))?;
@@ -53,9 +53,10 @@ async fn memory_of_all_processes_counts_together(stage: Stage) -> CaseResult {
     let limits = Limits { memory: Some(Size(64 << 20)), ..Limits::default() };
     let scratch = limited(&stage, "memory", limits).await?;
 
-    // Each alone would fit. One of them is killed, and its neighbours see an end of their wait.
-    let line = "for i in 1 2 3 4 5 6; do tail -c 24M /dev/zero & last=$!; done; wait; exit 0";
-    let outcome = scratch.run(Command::shell(line).timeout(Duration::from_secs(8))).await?.outcome;
+    // Each alone would fit, and keeps what it has read until its input ends.
+    let line = "for i in 1 2 3 4 5 6; do \
+                (head -c 24M /dev/zero; sleep 5) | tail > /dev/null & done; wait; exit 0";
+    let outcome = scratch.run(Command::shell(line).timeout(10 * SECOND)).await?.outcome;
 
     check(outcome.limits_hit.contains(&LimitHit::Memory), || format!("{outcome:?}"))?;
     same("after", scratch.text("echo alive").await?, "alive\n".into())

@@ -1,0 +1,177 @@
+//! Which system calls a sealed guest may make: a seccomp program for the agent to install.
+//!
+//! Only what is known is allowed ([`table`]): a number this list does not have answers as it
+//! would on a kernel without it, so that a newer kernel opens no new door. What is known and
+//! refused answers `EPERM`. A few calls are allowed by their arguments ([`rule`]). Another
+//! architecture's calls (32-bit x86 through `int 0x80`, x32) answer `ENOSYS`, all of them:
+//! a list of one architecture's numbers means nothing for another's.
+//!
+//! Written out here rather than compiled by a library, because the library at hand checks neither
+//! x32 nor says `ENOSYS` for one half and `EPERM` for the other. The tests run the program, in an
+//! interpreter, over every number.
+
+mod bpf;
+mod rule;
+mod table;
+
+use std::sync::LazyLock;
+
+use bpf::Instruction;
+use rule::Rule;
+
+/// The answer to a system call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Allow,
+    /// Not done; answers this error, or, if it is zero, as if it had been done.
+    Errno(i32),
+    /// It depends on the arguments.
+    Depends(Rule),
+}
+
+const UNKNOWN: Verdict = Verdict::Errno(libc::ENOSYS);
+const REFUSED: Verdict = Verdict::Errno(libc::EPERM);
+
+/// The bit that marks a call of the x32 architecture; higher than any number of any other.
+const FOREIGN: u32 = 0x4000_0000;
+
+/// The program, as `struct sock_filter` values.
+pub fn seccomp() -> Vec<u8> {
+    static PROGRAM: LazyLock<Vec<u8>> = LazyLock::new(|| bpf::bytes(&program()));
+    PROGRAM.clone()
+}
+
+fn program() -> Vec<Instruction> {
+    let mut program = vec![
+        bpf::load(bpf::ARCHITECTURE),
+        bpf::jump_if_equal(table::ARCHITECTURE, 1, 0),
+        bpf::answer(UNKNOWN),
+        bpf::load(bpf::NUMBER),
+    ];
+    program.extend(bpf::choose(&ranges()));
+    program
+}
+
+/// The verdict over all numbers, as the first number of each stretch that has the same.
+fn ranges() -> Vec<(u32, Verdict)> {
+    let known = table::verdicts();
+    let end = known.keys().last().map_or(0, |last| last + 1);
+    let mut ranges: Vec<(u32, Verdict)> = Vec::new();
+    for number in (0..=end).chain([FOREIGN]) {
+        let verdict = known.get(&number).copied().unwrap_or(UNKNOWN);
+        if ranges.last().is_none_or(|(_, last)| *last != verdict) {
+            ranges.push((number, verdict));
+        }
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        bpf::interpreter::{Call, run},
+        *,
+    };
+
+    const NATIVE: u32 = table::ARCHITECTURE;
+
+    fn ask(architecture: u32, number: u32, arguments: [u64; 6]) -> Verdict {
+        static PROGRAM: LazyLock<Vec<Instruction>> = LazyLock::new(program);
+        run(&PROGRAM, Call { architecture, number, arguments })
+    }
+
+    fn native(number: libc::c_long, arguments: [u64; 6]) -> Verdict {
+        ask(NATIVE, u32::try_from(number).unwrap(), arguments)
+    }
+
+    #[test]
+    fn the_program_says_what_the_table_says_of_every_number() {
+        let table = table::verdicts();
+        for number in (0..1024).chain([4095, 65535, 0x3fff_ffff]) {
+            let expected = table.get(&number).copied().unwrap_or(UNKNOWN);
+            if let Verdict::Depends(_) = expected {
+                continue;
+            }
+            assert_eq!(ask(NATIVE, number, [0; 6]), expected, "{number}");
+        }
+    }
+
+    #[test]
+    fn other_architectures_have_no_calls_at_all() {
+        const I386: u32 = 0x4000_0003;
+        for number in 0..1024 {
+            assert_eq!(ask(I386, number, [0; 6]), UNKNOWN);
+            assert_eq!(ask(NATIVE, number | 0x4000_0000, [0; 6]), UNKNOWN, "x32 {number}");
+            assert_eq!(ask(NATIVE, number | 0x8000_0000, [0; 6]), UNKNOWN);
+        }
+    }
+
+    #[test]
+    fn a_process_may_be_cloned_but_no_namespace() {
+        let thread = 0x003d_0f00;
+        assert_eq!(native(libc::SYS_clone, [thread, 0, 0, 0, 0, 0]), Verdict::Allow);
+        assert_eq!(native(libc::SYS_clone, [17, 0, 0, 0, 0, 0]), Verdict::Allow);
+        for bit in [17, 25, 26, 27, 28, 29, 30] {
+            assert_eq!(
+                native(libc::SYS_clone, [(1 << bit) | 0x11, 0, 0, 0, 0, 0]),
+                REFUSED,
+                "{bit}"
+            );
+        }
+        assert_eq!(native(libc::SYS_clone3, [0; 6]), UNKNOWN);
+        assert_eq!(native(libc::SYS_unshare, [0; 6]), REFUSED);
+        assert_eq!(native(libc::SYS_setns, [0; 6]), REFUSED);
+    }
+
+    #[test]
+    fn sockets_are_local_internet_or_route_queries() {
+        let (stream, datagram, raw) = (1, 2, 3);
+        for call in [libc::SYS_socket, libc::SYS_socketpair] {
+            for family in 0..64 {
+                let expected =
+                    if [1, 2, 10, 16].contains(&family) { Verdict::Allow } else { REFUSED };
+                assert_eq!(native(call, [family, stream, 0, 0, 0, 0]), expected, "{family}");
+            }
+        }
+        let socket =
+            |family, kind, protocol| native(libc::SYS_socket, [family, kind, protocol, 0, 0, 0]);
+        // With SOCK_CLOEXEC | SOCK_NONBLOCK.
+        assert_eq!(socket(2, stream | 0o2_004_000, 6), Verdict::Allow);
+        assert_eq!(socket(10, datagram, 17), Verdict::Allow);
+        assert_eq!(socket(2, stream, 262), REFUSED, "MPTCP");
+        assert_eq!(socket(2, stream, 132), REFUSED, "SCTP");
+        assert_eq!(socket(16, raw, 0), Verdict::Allow, "routes");
+        for protocol in 1..32 {
+            assert_eq!(socket(16, raw, protocol), REFUSED, "netlink {protocol}");
+        }
+        // The kernel looks at the low half only, so the filter must too.
+        assert_eq!(socket(1 << 32 | 0x28, stream, 0), REFUSED);
+    }
+
+    #[test]
+    fn a_terminal_takes_no_typing_from_programs() {
+        let ioctl = |command| native(libc::SYS_ioctl, [0, command, 0, 0, 0, 0]);
+        assert_eq!(ioctl(0x5401), Verdict::Allow, "TCGETS");
+        assert_eq!(ioctl(0x5412), REFUSED, "TIOCSTI");
+        assert_eq!(ioctl(0xdead_0000_5412), REFUSED, "TIOCSTI under a high half");
+        assert_eq!(ioctl(0x541c), REFUSED, "TIOCLINUX");
+        assert_eq!(ioctl(0x5423), REFUSED, "TIOCSETD");
+    }
+
+    #[test]
+    fn filters_and_personalities_are_not_for_guests() {
+        assert_eq!(native(libc::SYS_prctl, [22, 2, 0, 0, 0, 0]), REFUSED, "PR_SET_SECCOMP");
+        assert_eq!(native(libc::SYS_prctl, [15, 0, 0, 0, 0, 0]), Verdict::Allow, "PR_SET_NAME");
+        let personality = |value| native(libc::SYS_personality, [value, 0, 0, 0, 0, 0]);
+        for fine in [0, 0xffff_ffff, 0x0004_0000] {
+            assert_eq!(personality(fine), Verdict::Allow, "{fine:x}");
+        }
+        assert_eq!(personality(0x0040_0000), REFUSED, "READ_IMPLIES_EXEC");
+    }
+
+    #[test]
+    fn the_program_is_short_enough_for_the_kernel() {
+        assert!(program().len() <= 4096, "{}", program().len());
+        assert_eq!(seccomp().len(), program().len() * 8);
+    }
+}

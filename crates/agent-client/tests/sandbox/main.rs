@@ -1,0 +1,10 @@
+//! A sandbox over agents of every sort: honest, broken, hostile, and the real one.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod ends;
+mod files;
+mod hostile;
+mod links;
+mod real;
+mod stage;

@@ -1,0 +1,174 @@
+//! What the engine tells the launcher and hears from it.
+//!
+//! The launcher decides nothing: what is shown where, with which rights, is all in the [`Plan`].
+//! It comes as one JSON message on the socket that is the launcher's standard input, together with
+//! the descriptors named by [`descriptor`]; one [`Report`] goes back, and if it is good, the pidfd
+//! of the sandbox's first process with it.
+
+mod message;
+
+use std::path::PathBuf;
+
+pub use message::{receive, send};
+
+use serde::{Deserialize, Serialize};
+
+/// How many ids a sandbox has: 0 to 65535 inside.
+pub const IDS: u32 = 65536;
+
+/// The most bytes of a plan.
+pub const MAX_PLAN: usize = 128 << 10;
+
+/// Which descriptor is which: in the message to the launcher, and, for those that go on, in the
+/// agent.
+pub mod descriptor {
+    /// In the message: the agent's program.
+    pub const PROGRAM: usize = 0;
+    /// In the message: what becomes [`BOOT`].
+    pub const FIRST_KEPT: usize = 1;
+    /// In the agent: what the agent is told, see the agent's protocol.
+    pub const BOOT: i32 = 3;
+    /// In the agent: where hosts connect.
+    pub const LISTENER: i32 = 4;
+    /// In the agent: holds the lock on the sandbox's ids as long as the agent lives.
+    pub const LEASE: i32 = 5;
+    /// In the agent: the first of the files through which guests join their control groups.
+    pub const DOORS: i32 = 6;
+}
+
+/// A sandbox to make.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The host's id of the sandbox's id 0; the others follow.
+    pub ids: u32,
+    pub hostname: String,
+    /// Bytes and files of all that is writable and the sandbox's own.
+    pub disk: u64,
+    pub inodes: u64,
+    /// A whole root file system, beneath everything else; none for an empty one.
+    pub lower: Option<PathBuf>,
+    /// Shown in this order.
+    pub binds: Vec<Bind>,
+    pub directories: Vec<Directory>,
+    pub links: Vec<Link>,
+    pub files: Vec<Text>,
+    /// How many of the descriptors, those after the kept ones, are files through which the agent
+    /// itself joins its control groups.
+    pub own_doors: usize,
+    /// Leave the sandbox open in these ways. Only for tests that must see a check fail.
+    #[serde(default)]
+    pub weaknesses: Vec<Weakness>,
+}
+
+/// A file or directory of the host shown inside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bind {
+    pub source: PathBuf,
+    pub target: PathBuf,
+    pub writable: bool,
+    /// Show what this user and group own as the guest's own, and let the guest act as them.
+    pub owner: Option<Owner>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    pub uid: u32,
+    pub gid: u32,
+    /// The guest's user and group inside.
+    pub guest: u32,
+}
+
+/// A directory of the sandbox's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Directory {
+    pub path: PathBuf,
+    pub mode: u32,
+    /// Its owner inside.
+    pub owner: u32,
+}
+
+/// A symbolic link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Link {
+    pub path: PathBuf,
+    pub target: PathBuf,
+}
+
+/// A small file, readable by all; one that is there already is left as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Text {
+    pub path: PathBuf,
+    pub content: String,
+}
+
+/// A wall left out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weakness {
+    /// No system call is refused.
+    Seccomp,
+    /// No place is refused by Landlock.
+    Landlock,
+    /// User namespaces may be nested.
+    NestedUsers,
+    /// The kernel's own files in `/proc` can be seen and written as far as ids allow.
+    Proc,
+    /// What is shown from the host can be written as far as ids allow.
+    WritableBinds,
+    /// Guests are the agent's user, with its capabilities.
+    Root,
+    /// The host's network.
+    Network,
+    /// The host's message queues, semaphores and shared memory.
+    Ipc,
+    /// No limit on memory.
+    Memory,
+    /// No limit on the number of processes.
+    Pids,
+    /// No limit on processor time per time.
+    Cpus,
+    /// No limit on files.
+    Disk,
+}
+
+/// How the launch went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Report {
+    Running { pid: i32 },
+    Failed(Failure),
+}
+
+/// What could not be done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    pub step: Step,
+    /// What it was done to; a path of the host, perhaps.
+    pub what: String,
+    pub errno: i32,
+}
+
+/// What was being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    ReadPlan,
+    JoinGroups,
+    Clone,
+    MapIds,
+    /// Show a host's directory under other ids.
+    MapMount,
+    Bind,
+    MakeRoot,
+    Proc,
+    Devices,
+    Network,
+    Identity,
+    Start,
+}
+
+impl Plan {
+    pub fn is_weak(&self, weakness: Weakness) -> bool {
+        self.weaknesses.contains(&weakness)
+    }
+}

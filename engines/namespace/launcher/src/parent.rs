@@ -1,0 +1,193 @@
+//! The launcher outside: what needs the host's root.
+
+use std::{
+    fs, io,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+};
+
+use atoll_launcher::{Bind, Failure, IDS, Owner, Plan, Report, Step, Weakness, receive, send};
+use rustix::{
+    mount::{OpenTreeFlags, open_tree},
+    net::{AddressFamily, SocketFlags, SocketType, socketpair},
+    process::{Pid, WaitId, WaitIdOptions, waitid},
+    thread::{CapabilitiesSecureBits, set_capabilities_secure_bits, set_thread_res_uid},
+};
+
+use crate::{
+    child,
+    failure::At as _,
+    sys::{self, Cloned},
+};
+
+/// Takes a plan from `socket`, does it and reports. Fails only if nobody listens.
+pub(crate) fn launch(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let report = match receive::<Plan>(socket) {
+        Ok(None) => return Ok(()),
+        Ok(Some((plan, descriptors))) => run(&plan, descriptors),
+        Err(error) => Err(error).at(Step::ReadPlan, ""),
+    };
+    match report {
+        Ok((pid, pidfd)) => {
+            let pid = pid.as_raw_nonzero().get();
+            send(socket, &Report::Running { pid }, &[pidfd.as_fd()])
+        }
+        Err(failure) => send(socket, &Report::Failed(failure), &[]),
+    }
+}
+
+fn run(plan: &Plan, mut descriptors: Vec<OwnedFd>) -> Result<(Pid, OwnedFd), Failure> {
+    let own_doors = descriptors.len().saturating_sub(plan.own_doors);
+    for door in descriptors.split_off(own_doors) {
+        rustix::io::write(door, b"0").at(Step::JoinGroups, "")?;
+    }
+    let (here, there) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+            .at(Step::Clone, "")?;
+    match clone(plan)? {
+        Cloned::Child => {
+            drop(here);
+            child::become_agent(plan, descriptors, there)
+        }
+        Cloned::Parent(pid, pidfd) => {
+            drop((there, descriptors));
+            let prepared = prepare(plan, pid, &here);
+            let told = receive::<Failure>(here.as_fd());
+            match (prepared, told) {
+                // The socket closed because the child became the agent.
+                (Ok(()), Ok(None)) => Ok((pid, pidfd)),
+                (prepared, told) => {
+                    let _ =
+                        rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
+                    let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
+                    prepared?;
+                    match told {
+                        Ok(Some((failure, _))) => Err(failure),
+                        // It ended without a word.
+                        Ok(None) => {
+                            Err(Failure { step: Step::Start, what: String::new(), errno: 0 })
+                        }
+                        Err(error) => Err(error).at(Step::Start, ""),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Clones the sandbox's first process.
+///
+/// The user namespace belongs to whoever makes it, and the kernel counts what is used inside
+/// (watches, queues, nested namespaces) against that user on the host as well. So it is made as
+/// the sandbox's own root: were it the host's, one sandbox could use up what all of them and the
+/// host share. The capabilities stay, for hosts that let only privileged users make one.
+fn clone(plan: &Plan) -> Result<Cloned, Failure> {
+    let mut namespaces = libc::CLONE_NEWUSER
+        | libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWCGROUP;
+    if plan.is_weak(Weakness::Network) {
+        namespaces &= !libc::CLONE_NEWNET;
+    }
+    if plan.is_weak(Weakness::Ipc) {
+        namespaces &= !libc::CLONE_NEWIPC;
+    }
+    set_capabilities_secure_bits(CapabilitiesSecureBits::NO_SETUID_FIXUP).at(Step::Clone, "")?;
+    let root = rustix::process::getuid();
+    let owner = rustix::process::Uid::from_raw(plan.ids);
+    set_thread_res_uid(None, owner, None).at(Step::Clone, "")?;
+    let cloned = sys::clone(namespaces).at(Step::Clone, "")?;
+    if matches!(cloned, Cloned::Parent(..)) {
+        set_thread_res_uid(None, root, None).at(Step::Clone, "")?;
+    }
+    Ok(cloned)
+}
+
+/// Does for the child what it cannot do itself, then lets it go on.
+fn prepare(plan: &Plan, child: Pid, socket: &OwnedFd) -> Result<(), Failure> {
+    let line = format!("0 {} {IDS}\n", plan.ids);
+    map(child, &line, &line).at(Step::MapIds, "")?;
+    let mut trees = Vec::new();
+    if let Some(lower) = &plan.lower {
+        let users = users_of(child).at(Step::MapMount, lower)?;
+        let tree = cloned(lower).at(Step::Bind, lower)?;
+        sys::set_mount(
+            tree.as_fd(),
+            sys::READ_ONLY | sys::NO_SUID | sys::NO_DEV,
+            Some(users.as_fd()),
+            true,
+        )
+        .at(Step::MapMount, lower)?;
+        trees.push(tree);
+    }
+    for bind in &plan.binds {
+        if let Some(owner) = bind.owner {
+            trees.push(owned(plan, bind, owner)?);
+        }
+    }
+    let trees: Vec<_> = trees.iter().map(OwnedFd::as_fd).collect();
+    send(socket.as_fd(), &(), &trees).at(Step::MapMount, "")
+}
+
+fn cloned(path: &std::path::Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(rustix::fs::CWD, path, flags)
+}
+
+/// The host's directory of `bind`, as a mount on which its owner is the guest's user.
+fn owned(plan: &Plan, bind: &Bind, owner: Owner) -> Result<OwnedFd, Failure> {
+    let tree = cloned(&bind.source).at(Step::Bind, &bind.source)?;
+    let attributes = sys::NO_SUID | sys::NO_DEV | if bind.writable { 0 } else { sys::READ_ONLY };
+    let users = users(plan, owner).at(Step::MapMount, &bind.source)?;
+    match sys::set_mount(tree.as_fd(), attributes, Some(users.as_fd()), true) {
+        // A file system without id maps: what others may read is still there to be read.
+        Err(error) if !bind.writable && error.raw_os_error() == Some(libc::EINVAL) => {
+            sys::set_mount(tree.as_fd(), attributes, None, true)
+        }
+        set => set,
+    }
+    .at(Step::MapMount, &bind.source)?;
+    Ok(tree)
+}
+
+/// A user namespace that says: this owner of the file system is that guest, and nobody else is.
+fn users(plan: &Plan, owner: Owner) -> io::Result<OwnedFd> {
+    let (here, there) =
+        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    match sys::clone(libc::CLONE_NEWUSER)? {
+        Cloned::Child => {
+            drop(here);
+            // Lives until the other end is closed.
+            let _ = rustix::io::read(&there, &mut [0; 1]);
+            sys::exit()
+        }
+        Cloned::Parent(pid, pidfd) => {
+            drop(there);
+            let guest = plan.ids + owner.guest;
+            let mapped = map(
+                pid,
+                &format!("{} {guest} 1\n", owner.uid),
+                &format!("{} {guest} 1\n", owner.gid),
+            );
+            let users = mapped.and_then(|()| users_of(pid));
+            drop(here);
+            waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED)?;
+            users
+        }
+    }
+}
+
+fn map(child: Pid, users: &str, groups: &str) -> io::Result<()> {
+    let pid = child.as_raw_nonzero();
+    fs::write(format!("/proc/{pid}/uid_map"), users)?;
+    fs::write(format!("/proc/{pid}/gid_map"), groups)
+}
+
+fn users_of(child: Pid) -> io::Result<OwnedFd> {
+    let pid = child.as_raw_nonzero();
+    Ok(fs::File::open(format!("/proc/{pid}/ns/user"))?.into())
+}

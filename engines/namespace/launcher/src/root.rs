@@ -1,0 +1,153 @@
+//! The sandbox's file system, made in its own mount namespace from inside its user namespace.
+//!
+//! All that is writable and the sandbox's own is on one tmpfs, so that the disk limit is one
+//! number. For a host root that tmpfs is the root itself, with the host's directories bound into
+//! it; for a directory root it carries the upper layer of an overlay.
+
+use std::{
+    io::Write as _,
+    os::fd::{AsFd as _, BorrowedFd, OwnedFd},
+    path::Path,
+};
+
+use atoll_launcher::{Bind, Failure, Plan, Step, Weakness};
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, chownat, mkdirat, symlinkat},
+    mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount},
+    process::{fchdir, pivot_root},
+};
+
+use crate::{devices, failure::At as _, mounts, proc, sys};
+
+/// Where the new root is made. Covered, in this mount namespace only, after all that is shown
+/// from the host has been opened.
+const STAGE: &str = "/tmp";
+
+/// Builds the root and moves into it. `trees` are the mounts the parent made: the lower layer if
+/// there is one, then one for each bind with an owner.
+pub(crate) fn build(plan: &Plan, trees: Vec<OwnedFd>) -> Result<(), Failure> {
+    rustix::process::umask(Mode::empty());
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", flags).at(Step::MakeRoot, "/")?;
+
+    let mut trees = trees.into_iter();
+    let lower = plan.lower.as_ref().and_then(|_| trees.next());
+    let binds = opened(plan, trees)?;
+    let nodes = devices::open().at(Step::Devices, "")?;
+
+    let stage = stage(plan).at(Step::MakeRoot, STAGE)?;
+    let root = match lower {
+        None => stage.try_clone().at(Step::MakeRoot, "")?,
+        Some(lower) => overlay(&stage, lower).at(Step::MakeRoot, "overlay")?,
+    };
+    devices::show(root.as_fd(), &stage, plan.lower.is_some(), nodes).at(Step::Devices, "")?;
+    let counts = proc::show(plan, root.as_fd()).at(Step::Proc, "")?;
+    fill(plan, root.as_fd())?;
+    for (bind, tree) in plan.binds.iter().zip(binds) {
+        show(root.as_fd(), bind, &tree).at(Step::Bind, &bind.target)?;
+    }
+    counts.set().at(Step::Proc, "counts")?;
+    enter(&root).at(Step::MakeRoot, "/")
+}
+
+/// Everything shown from the host, as detached mounts with their rights.
+fn opened(plan: &Plan, mut owned: impl Iterator<Item = OwnedFd>) -> Result<Vec<OwnedFd>, Failure> {
+    let mut attributes = sys::NO_SUID | sys::NO_DEV | sys::READ_ONLY;
+    if plan.is_weak(Weakness::WritableBinds) {
+        attributes &= !sys::READ_ONLY;
+    }
+    let open = |bind: &Bind| match bind.owner {
+        Some(_) => owned.next().ok_or(rustix::io::Errno::BADF).at(Step::Bind, &bind.source),
+        None => mounts::copy_with(CWD, &bind.source, attributes).at(Step::Bind, &bind.source),
+    };
+    plan.binds.iter().map(open).collect()
+}
+
+/// The tmpfs for everything writable.
+fn stage(plan: &Plan) -> std::io::Result<OwnedFd> {
+    let (size, inodes) = (plan.disk.to_string(), plan.inodes.to_string());
+    let all = [("mode", Some("755")), ("size", Some(&*size)), ("nr_inodes", Some(&*inodes))];
+    let options = if plan.is_weak(Weakness::Disk) { &all[..1] } else { &all[..] };
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let stage = mounts::make("tmpfs", options, attributes)?;
+    mounts::put_at(&stage, Path::new(STAGE))?;
+    Ok(stage)
+}
+
+/// The directory below, what the sandbox writes above.
+fn overlay(stage: &OwnedFd, lower: OwnedFd) -> std::io::Result<OwnedFd> {
+    for name in ["lower", "upper", "work", "root"] {
+        mkdirat(stage, name, Mode::from_raw_mode(0o755))?;
+    }
+    let at = |name| format!("{STAGE}/{name}");
+    mounts::put_at(lower, Path::new(&at("lower")))?;
+    let (lower, upper, work) = (at("lower"), at("upper"), at("work"));
+    let options = [
+        ("lowerdir", Some(&*lower)),
+        ("upperdir", Some(&*upper)),
+        ("workdir", Some(&*work)),
+        ("userxattr", None),
+    ];
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let root = mounts::make("overlay", &options, attributes)?;
+    mounts::put_at(&root, Path::new(&at("root")))?;
+    Ok(root)
+}
+
+/// The plan's directories, files and links.
+fn fill(plan: &Plan, root: BorrowedFd<'_>) -> Result<(), Failure> {
+    for directory in &plan.directories {
+        let make = || -> std::io::Result<()> {
+            let made = mounts::directory(root, &directory.path)?;
+            let owner = directory.owner;
+            let (uid, gid) = (Uid::from_raw(owner), Gid::from_raw(owner));
+            chownat(&made, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH)?;
+            let opened = mounts::find(root, &directory.path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+            rustix::fs::fchmod(opened, Mode::from_raw_mode(directory.mode))?;
+            Ok(())
+        };
+        make().at(Step::MakeRoot, &directory.path)?;
+    }
+    for link in &plan.links {
+        let make = || -> std::io::Result<()> {
+            let (Some(parent), Some(name)) = (link.path.parent(), link.path.file_name()) else {
+                return Err(rustix::io::Errno::INVAL.into());
+            };
+            let parent = mounts::directory(root, parent)?;
+            match symlinkat(&link.target, parent, name) {
+                Err(rustix::io::Errno::EXIST) => Ok(()),
+                made => Ok(made?),
+            }
+        };
+        make().at(Step::MakeRoot, &link.path)?;
+    }
+    for text in &plan.files {
+        let make = || -> std::io::Result<()> {
+            if mounts::find(root, &text.path, OFlags::PATH | OFlags::NOFOLLOW).is_ok() {
+                return Ok(());
+            }
+            let file = mounts::file(root, &text.path)?;
+            std::fs::File::from(file).write_all(text.content.as_bytes())
+        };
+        make().at(Step::MakeRoot, &text.path)?;
+    }
+    Ok(())
+}
+
+fn show(root: BorrowedFd<'_>, bind: &Bind, tree: &OwnedFd) -> std::io::Result<()> {
+    let kind = FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode);
+    let target = if kind == FileType::Directory {
+        mounts::directory(root, &bind.target)?
+    } else {
+        mounts::file(root, &bind.target)?
+    };
+    mounts::put(tree, target.as_fd())
+}
+
+/// Makes `root` the root, and lets go of the host's.
+fn enter(root: &OwnedFd) -> std::io::Result<()> {
+    fchdir(root)?;
+    pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    Ok(rustix::process::chdir("/")?)
+}

@@ -1,0 +1,38 @@
+//! What an operator, or a test, chooses.
+
+use std::path::{Path, PathBuf};
+
+use atoll_launcher::Weakness;
+
+/// How the engine works on this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Where each sandbox has a directory, readable by the daemon's user only.
+    pub state_dir: PathBuf,
+    /// The file whose locks say which ranges of ids are taken: one for all daemons of a host.
+    pub ids: PathBuf,
+    /// Walls left out, for tests that must see a check fail. Not to be read from any file.
+    pub weaknesses: Vec<Weakness>,
+}
+
+impl Config {
+    pub fn new(state_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            state_dir: state_dir.into(),
+            ids: PathBuf::from("/run/atoll/ids"),
+            weaknesses: Vec::new(),
+        }
+    }
+
+    /// Tells this Atoll's control groups from those of another on the same host.
+    pub(crate) fn instance(&self) -> String {
+        format!("{:016x}", fnv(&self.state_dir))
+    }
+}
+
+/// A hash that is the same in every build: names on the host are made of it.
+fn fnv(path: &Path) -> u64 {
+    path.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}

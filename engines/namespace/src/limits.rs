@@ -1,0 +1,143 @@
+//! A sandbox's limits, checked, as the kernel takes them.
+
+use atoll_agent_client::cgroup::{self, Controller, Host};
+use atoll_engine::{Error, Limits, Result};
+use rustix::process::{Resource, getrlimit};
+
+/// Below this a shell does not start.
+const LEAST_MEMORY: u64 = 8 << 20;
+const LEAST_PIDS: u32 = 4;
+const LEAST_FILES: u32 = 16;
+const LEAST_DISK: u64 = 1 << 20;
+const LEAST_CPUS: f64 = 0.01;
+
+/// What the agent needs for itself, at the very most; what it writes for its callers into the
+/// sandbox's own files is counted as its memory too, and comes on top.
+const AGENT_MEMORY: u64 = 512 << 20;
+const AGENT_PIDS: u32 = 4096;
+
+/// What a file takes of the disk at least, as far as the number of files goes.
+const BYTES_PER_FILE: u64 = 8 << 10;
+
+/// Every bound of one sandbox.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Bounds {
+    pub(crate) guests: cgroup::Limits,
+    pub(crate) agent: cgroup::Limits,
+    pub(crate) open_files: Option<u64>,
+    pub(crate) disk: u64,
+    pub(crate) inodes: u64,
+}
+
+/// Refuses what is too small to work and what this host cannot enforce.
+pub(crate) fn bounds(limits: &Limits, groups: &Host) -> Result<Bounds> {
+    let memory = limits.memory.map(|size| size.0);
+    least("memory", memory, LEAST_MEMORY)?;
+    least("pids", limits.pids, LEAST_PIDS)?;
+    least("open_files", limits.open_files, LEAST_FILES)?;
+    least("disk", limits.disk.map(|size| size.0), LEAST_DISK)?;
+    if let Some(cpus) = limits.cpus
+        && !(cpus.is_finite() && cpus >= LEAST_CPUS)
+    {
+        return Err(Error::invalid(format!("limit below minimum: cpus is at least {LEAST_CPUS}")));
+    }
+    needs(memory.is_some(), groups, Controller::Memory)?;
+    needs(limits.pids.is_some(), groups, Controller::Pids)?;
+    needs(limits.cpus.is_some(), groups, Controller::Cpu)?;
+    let open_files = limits.open_files.map(u64::from);
+    if let (Some(asked), Some(most)) = (open_files, getrlimit(Resource::Nofile).maximum)
+        && asked > most
+    {
+        return Err(Error::unsupported(format!("a process has at most {most} open files here")));
+    }
+    // Files are kept in memory: without a limit of their own they may have half of it.
+    let disk = limits.disk.map_or_else(|| memory.unwrap_or_else(of_host) / 2, |size| size.0);
+    Ok(Bounds {
+        guests: cgroup::Limits { memory, pids: limits.pids, cpus: limits.cpus },
+        agent: cgroup::Limits {
+            memory: groups.has(Controller::Memory).then(|| disk.saturating_add(AGENT_MEMORY)),
+            pids: groups.has(Controller::Pids).then_some(AGENT_PIDS),
+            cpus: None,
+        },
+        open_files,
+        disk,
+        inodes: (disk / BYTES_PER_FILE).clamp(4096, 1 << 20),
+    })
+}
+
+fn least<T: Copy + PartialOrd + std::fmt::Display>(
+    name: &str,
+    asked: Option<T>,
+    least: T,
+) -> Result<()> {
+    match asked {
+        Some(asked) if asked < least => {
+            Err(Error::invalid(format!("limit below minimum: {name} is at least {least}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn needs(asked: bool, groups: &Host, controller: Controller) -> Result<()> {
+    if asked && !groups.has(controller) {
+        return Err(Error::unsupported(format!(
+            "this host cannot limit that: it has no {controller:?} control groups"
+        )));
+    }
+    Ok(())
+}
+
+fn of_host() -> u64 {
+    let info = rustix::system::sysinfo();
+    info.totalram.saturating_mul(info.mem_unit.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use atoll_engine::ErrorKind;
+    use atoll_types::quantity::Size;
+
+    use super::*;
+
+    #[test]
+    fn a_limit_too_small_to_work_is_invalid() {
+        let host = Host::v2("/nowhere");
+        for limits in [
+            Limits { memory: Some(Size(1 << 20)), ..Limits::default() },
+            Limits { pids: Some(0), ..Limits::default() },
+            Limits { open_files: Some(3), ..Limits::default() },
+            Limits { disk: Some(Size(0)), ..Limits::default() },
+            Limits { cpus: Some(0.0), ..Limits::default() },
+            Limits { cpus: Some(-1.0), ..Limits::default() },
+            Limits { cpus: Some(f64::NAN), ..Limits::default() },
+            Limits { cpus: Some(f64::INFINITY), ..Limits::default() },
+        ] {
+            let error = bounds(&limits, &host).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{limits:?}");
+            assert!(error.message().starts_with("limit below minimum"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_limit_nobody_here_enforces_is_unsupported() {
+        let host = Host::v1([]);
+        for limits in [
+            Limits { memory: Some(Size(1 << 30)), ..Limits::default() },
+            Limits { pids: Some(100), ..Limits::default() },
+            Limits { cpus: Some(1.0), ..Limits::default() },
+            Limits { open_files: Some(u32::MAX), ..Limits::default() },
+        ] {
+            let error = bounds(&limits, &host).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{limits:?}");
+        }
+    }
+
+    #[test]
+    fn files_have_half_of_the_memory_unless_told() {
+        let host = Host::v2("/nowhere");
+        let limits = Limits { memory: Some(Size(64 << 20)), ..Limits::default() };
+        assert_eq!(bounds(&limits, &host).unwrap().disk, 32 << 20);
+        let limits = Limits { disk: Some(Size(5 << 20)), ..limits };
+        assert_eq!(bounds(&limits, &host).unwrap().disk, 5 << 20);
+    }
+}
