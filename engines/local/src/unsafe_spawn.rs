@@ -28,10 +28,9 @@ pub(crate) fn spawn(
     directory: &Path,
     mark: (&str, &Path),
 ) -> io::Result<Child> {
-    let program = atoll_agent_client::agent_memfd()?;
-    let boot = boot_file(&Boot { listener_fd: LISTENER_FD, ..boot })?;
-    // Copies above the places they are to have, so that neither is put over the other.
-    let boot = above(&boot)?;
+    // Copies above the places that are taken, so that none is put over another.
+    let program = above(atoll_agent_client::agent_memfd()?)?;
+    let boot = above(boot_file(&Boot { listener_fd: LISTENER_FD, ..boot })?)?;
     let listener = above(listener)?;
     let (boot_fd, listener_fd) = (boot.as_raw_fd(), listener.as_raw_fd());
 

@@ -5,15 +5,17 @@ use std::{path::Path, process::Stdio, time::Duration};
 use atoll_engine::{Error, Result};
 use tokio::{process::Command, time};
 
-/// How long making one may take: it unpacks an installer.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// How long making one may take.
+const PATIENCE: Duration = Duration::from_mins(1);
 
-const HINT: &str = "install python3 and its venv module (Debian: apt install python3 python3-venv)";
+const HINT: &str = "install python3 with its venv module (Debian: apt install python3)";
 
 /// Makes a virtual environment with the first `python3` in `path`.
+///
+/// Without an installer, which takes seconds to unpack; `python -m ensurepip` adds it.
 pub(crate) async fn make(directory: &Path, home: &Path, path: &str) -> Result<()> {
     let making = Command::new("/usr/bin/env")
-        .args(["python3", "-m", "venv"])
+        .args(["python3", "-m", "venv", "--without-pip"])
         .arg(directory)
         .current_dir(home)
         .env_clear()

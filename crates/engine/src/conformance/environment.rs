@@ -9,10 +9,10 @@ use std::{
 
 use super::{
     Failure, Stage,
-    case::{CaseResult, cases, check, same},
-    scratch::{Scratch, text},
+    case::{CaseResult, cases, check, same, unless_refused},
+    scratch::{Doomed, Scratch, fresh_id, text},
 };
-use crate::{Command, Isolation, Root, Spec};
+use crate::{Command, ErrorKind, Isolation, Root, Spec};
 
 cases![
     variables_come_from_the_spec_and_the_command,
@@ -182,11 +182,20 @@ fn everything_in(directory: &Path) -> Result<Vec<PathBuf>, Failure> {
 }
 
 async fn a_virtual_environment_can_be_the_root(stage: Stage) -> CaseResult {
+    let id = fresh_id();
+    let _doomed = Doomed::new(&stage, &id);
     let spec = Spec { root: Root::Venv, ..stage.spec() };
-    let scratch = Scratch::asking(&stage, "root", spec).await?;
 
-    let output =
-        scratch.text("python -c 'import sys; print(sys.prefix != sys.base_prefix)'").await?;
+    let created = stage.engine().create(&id, &spec).await;
 
-    same("in a virtual environment", output, "True\n".into())
+    if let Err(error) = &created
+        && error.kind() == ErrorKind::Unavailable
+    {
+        // A host without Python.
+        return check(error.advice().is_some(), || "it does not say what to install".into());
+    }
+    let sandbox = unless_refused("root", created)?;
+    let program = "import sys; print(sys.prefix != sys.base_prefix)";
+    let output = crate::exec(&sandbox, Command::new(["python", "-c", program]), None).await?;
+    same("in a virtual environment", text(&output.stdout), "True\n".into())
 }

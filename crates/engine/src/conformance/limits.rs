@@ -30,7 +30,8 @@ cases![
     usage_is_told,
 ];
 
-const SECOND: Duration = Duration::from_secs(1);
+/// Processor time that a busy program has soon used up.
+const LITTLE: Duration = Duration::from_millis(300);
 
 async fn limited(stage: &Stage, what: &str, limits: Limits) -> Result<Scratch, super::Failure> {
     Scratch::asking(stage, what, Spec { limits, ..stage.spec() }).await
@@ -40,8 +41,9 @@ async fn too_much_memory_is_told_as_such(stage: Stage) -> CaseResult {
     let limits = Limits { memory: Some(Size(64 << 20)), ..Limits::default() };
     let scratch = limited(&stage, "memory", limits).await?;
 
-    // It keeps the last line of what never ends and has none, so it holds as much as it may.
-    let outcome = scratch.run(Command::new(["tail", "/dev/zero"])).await?.outcome;
+    // It keeps the last line of what never ends and has none, so it holds as much as it may; were
+    // nothing to stop it, it would not take all the host has.
+    let outcome = scratch.sh("ulimit -v 1000000; exec tail /dev/zero").await?.outcome;
 
     same("reason", outcome.reason, Reason::Oom)?;
     check(outcome.limits_hit.contains(&LimitHit::Memory), || format!("{outcome:?}"))?;
@@ -56,7 +58,7 @@ async fn memory_of_all_processes_counts_together(stage: Stage) -> CaseResult {
     // Each alone would fit, and keeps what it has read until its input ends.
     let line = "for i in 1 2 3 4 5 6; do \
                 (head -c 24M /dev/zero; sleep 5) | tail > /dev/null & done; wait; exit 0";
-    let outcome = scratch.run(Command::shell(line).timeout(10 * SECOND)).await?.outcome;
+    let outcome = scratch.run(Command::shell(line).timeout(Duration::from_secs(10))).await?.outcome;
 
     check(outcome.limits_hit.contains(&LimitHit::Memory), || format!("{outcome:?}"))?;
     same("after", scratch.text("echo alive").await?, "alive\n".into())
@@ -91,7 +93,7 @@ async fn too_much_processor_time_ends_the_process(stage: Stage) -> CaseResult {
     let scratch = Scratch::new(&stage).await?;
     let line = "echo $$ > main; (while :; do :; done) & echo $! > other; while :; do :; done";
 
-    let command = Command { cpu_time: Some(SECOND), ..Command::shell(line) };
+    let command = Command { cpu_time: Some(LITTLE), ..Command::shell(line) };
     let process = unless_refused("processor time", scratch.start(command).await)?;
     let outcome = scratch.finish(process).await?.outcome;
 
@@ -102,7 +104,7 @@ async fn too_much_processor_time_ends_the_process(stage: Stage) -> CaseResult {
 }
 
 async fn processor_time_of_a_spec_holds_for_each_process(stage: Stage) -> CaseResult {
-    let limits = Limits { cpu_time: Some(Span(SECOND)), ..Limits::default() };
+    let limits = Limits { cpu_time: Some(Span(LITTLE)), ..Limits::default() };
     let scratch = limited(&stage, "processor time", limits).await?;
 
     for _ in 0..2 {
@@ -116,7 +118,7 @@ async fn processor_time_of_a_spec_holds_for_each_process(stage: Stage) -> CaseRe
 async fn processor_time_not_used_is_not_counted(stage: Stage) -> CaseResult {
     let scratch = Scratch::new(&stage).await?;
 
-    let command = Command { cpu_time: Some(SECOND), ..Command::shell("sleep 1.5; exit 3") };
+    let command = Command { cpu_time: Some(LITTLE), ..Command::shell("sleep 1; exit 3") };
     let process = unless_refused("processor time", scratch.start(command).await)?;
     let outcome = scratch.finish(process).await?.outcome;
 
@@ -131,7 +133,7 @@ async fn half_a_processor_is_half_as_fast(stage: Stage) -> CaseResult {
     // Two that are always busy, for two seconds: a quarter of a processor gives half a second;
     // a busy host gives less still. Unlimited, an idle one gives four.
     let line = "(while :; do :; done) & while :; do :; done";
-    let outcome = scratch.run(Command::shell(line).timeout(2 * SECOND)).await?.outcome;
+    let outcome = scratch.run(Command::shell(line).timeout(Duration::from_secs(2))).await?.outcome;
 
     let allowed = outcome.duration.mul_f64(0.25) + Duration::from_millis(400);
     check(outcome.cpu_time <= allowed, || format!("took more than {allowed:?}: {outcome:?}"))

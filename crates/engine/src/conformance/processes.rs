@@ -153,7 +153,7 @@ async fn a_hundred_run_at_once(stage: Stage) -> CaseResult {
     // None ends before all have started: they wait for a file that comes last.
     let mut started = Vec::new();
     for number in 0..100 {
-        let line = format!("until [ -e go ]; do sleep 0.2; done; echo {number}; exit {number}");
+        let line = format!("until [ -e go ]; do sleep 0.5; done; echo {number}; exit {number}");
         started.push((number, scratch.start(Command::shell(line)).await?));
     }
 

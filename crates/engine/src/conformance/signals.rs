@@ -163,7 +163,7 @@ async fn a_timeout_ends_descendants_too(stage: Stage) -> CaseResult {
     let scratch = Scratch::new(&stage).await?;
     let line = format!("{FAMILY} wait");
 
-    let outcome = scratch.run(Command::shell(line).timeout(Duration::from_secs(5))).await?.outcome;
+    let outcome = scratch.run(Command::shell(line).timeout(Duration::from_secs(4))).await?.outcome;
 
     same("reason", outcome.reason, Reason::Timeout)?;
     scratch.text("[ -e ready ]").await?;
