@@ -173,7 +173,12 @@ impl Slot {
             End::Finished => End::Left,
             End::Left | End::Reset => return Err(Violation::AfterEnd),
         };
-        self.outgoing.retain(|frame| !matches!(frame, Frame::Data { .. }));
+        // What was said may be half a message by now, so it cannot end in order any more.
+        let unfinished = self.outgoing.contains(&Frame::Finish);
+        self.outgoing.retain(|frame| matches!(frame, Frame::Open | Frame::Reset));
+        if unfinished || self.local == End::Open {
+            self.reset();
+        }
         self.signals.readable.notify_waiters();
         self.signals.writable.notify_waiters();
         Ok(())
@@ -200,6 +205,9 @@ impl Slot {
 
     /// Begins a message; no other may be begun before it is wholly queued.
     pub(super) fn begin(&mut self) -> Result<(), Error> {
+        if self.is_reset() {
+            return Err(Error::Reset);
+        }
         if self.local > End::Open || self.sending {
             return Err(Error::Finished);
         }

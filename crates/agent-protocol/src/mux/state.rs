@@ -170,6 +170,11 @@ impl State {
         !self.ready.is_empty() || !self.refusals.is_empty()
     }
 
+    #[cfg(test)]
+    pub(super) fn streams(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(super) fn has_arrivals(&self) -> bool {
         !self.arrivals.is_empty()
     }

@@ -1,5 +1,6 @@
 //! Two ends over a pipe in memory, and one end against a peer that breaks the rules.
 
+mod honest;
 mod hostile;
 
 use std::{future::Future, time::Duration};
