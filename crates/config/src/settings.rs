@@ -41,7 +41,9 @@ pub struct Sessions {
     pub max_timeout: Duration,
     pub idle: Duration,
     pub execution_timeout: Duration,
+    pub max_execution_timeout: Duration,
     pub max_sessions: usize,
+    pub keep_records: Duration,
 }
 
 #[derive(Debug, Clone)]
@@ -53,7 +55,6 @@ pub struct LimitSettings {
 #[derive(Debug, Clone)]
 pub struct Mounts {
     pub allow: Vec<AllowedMount>,
-    pub owner: bool,
 }
 
 /// A directory whose contents may be shown inside sandboxes.
@@ -110,7 +111,9 @@ struct WrittenSessions {
     max_timeout: Span,
     idle: Span,
     execution_timeout: Span,
+    max_execution_timeout: Span,
     max_sessions: usize,
+    keep_records: Span,
 }
 
 #[derive(Debug, Deserialize)]
@@ -140,7 +143,6 @@ struct WrittenMaximum {
 #[serde(deny_unknown_fields)]
 struct WrittenMounts {
     allow: Vec<String>,
-    owner: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -175,7 +177,6 @@ impl Settings {
                     .iter()
                     .map(|text| mount(text))
                     .collect::<Result<_>>()?,
-                owner: written.mounts.owner,
             },
             engines: Engines { trust_local: written.engines.trust_local },
             client: client(written.client, here)?,
@@ -209,20 +210,27 @@ fn server(written: WrittenServer) -> Result<Server> {
 }
 
 fn sessions(written: WrittenSessions) -> Result<Sessions> {
-    let WrittenSessions { timeout, max_timeout, .. } = written;
-    if timeout > max_timeout {
-        return Err(Error::new(format!(
-            "sessions.timeout ({timeout}) is longer than sessions.max_timeout ({max_timeout})"
-        )));
+    let pairs = [
+        ("timeout", written.timeout, written.max_timeout),
+        ("execution_timeout", written.execution_timeout, written.max_execution_timeout),
+    ];
+    for (name, usual, most) in pairs {
+        if usual > most {
+            return Err(Error::new(format!(
+                "sessions.{name} ({usual}) is longer than sessions.max_{name} ({most})"
+            )));
+        }
     }
     Ok(Sessions {
         environment: written.environment,
         engine: written.engine,
-        timeout: timeout.0,
-        max_timeout: max_timeout.0,
+        timeout: written.timeout.0,
+        max_timeout: written.max_timeout.0,
         idle: written.idle.0,
         execution_timeout: written.execution_timeout.0,
+        max_execution_timeout: written.max_execution_timeout.0,
         max_sessions: written.max_sessions,
+        keep_records: written.keep_records.0,
     })
 }
 
@@ -230,7 +238,7 @@ fn limits(written: &WrittenLimits) -> Result<LimitSettings> {
     let max = &written.max;
     let above = [
         ("memory", written.memory.0 > max.memory.0),
-        ("cpus", written.cpus > max.cpus),
+        ("cpus", max.cpus > 0.0 && written.cpus > max.cpus),
         ("pids", written.pids > max.pids),
         ("open_files", written.open_files > max.open_files),
         ("output", written.output.0 > max.output.0),
@@ -240,14 +248,14 @@ fn limits(written: &WrittenLimits) -> Result<LimitSettings> {
         return Err(Error::new(format!("limits.{name} is more than limits.max.{name}")));
     }
     for (name, cpus) in [("limits.cpus", written.cpus), ("limits.max.cpus", max.cpus)] {
-        if !(cpus.is_finite() && cpus > 0.0) {
-            return Err(Error::new(format!("{name}: `{cpus}` is not a number above zero")));
+        if !(cpus.is_finite() && cpus >= 0.0) {
+            return Err(Error::new(format!("{name}: `{cpus}` is not a number of processors")));
         }
     }
     Ok(LimitSettings {
         default: Limits {
             memory: Some(written.memory),
-            cpus: Some(written.cpus),
+            cpus: Some(written.cpus).filter(|cpus| *cpus > 0.0),
             cpu_time: None,
             pids: Some(written.pids),
             open_files: Some(written.open_files),
@@ -256,7 +264,7 @@ fn limits(written: &WrittenLimits) -> Result<LimitSettings> {
         },
         max: Limits {
             memory: Some(max.memory),
-            cpus: Some(max.cpus),
+            cpus: Some(max.cpus).filter(|cpus| *cpus > 0.0),
             cpu_time: None,
             pids: Some(max.pids),
             open_files: Some(max.open_files),

@@ -141,7 +141,7 @@ fn a_wrong_variable_is_named() {
 fn an_empty_variable_says_nothing() {
     let here = [("ATOLL_PIDS", "")].into_iter().collect();
 
-    assert_eq!(load(&Flags::default(), &here).unwrap().settings.limits.default.pids, Some(256));
+    assert_eq!(load(&Flags::default(), &here).unwrap().settings.limits.default.pids, Some(128));
 }
 
 #[test]
