@@ -1,0 +1,204 @@
+//! `atoll cp`: files into a session and out of it.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use atoll_client::Client;
+use atoll_types::{file::Kind, id::SessionId};
+use bytes::Bytes;
+use clap::Args;
+use futures_util::{Stream, StreamExt as _};
+use tokio::{
+    fs::File,
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt as _},
+};
+use tokio_util::io::ReaderStream;
+
+use crate::{
+    arguments::Place,
+    failure::{Doing as _, Failure, Result},
+    invocation::Invocation,
+    part::Part,
+    progress::Progress,
+    signal::Stop,
+};
+
+/// Copy a file into a session or out of it
+#[derive(Debug, Args)]
+#[command(
+    after_help = "One of the two is SESSION:PATH, with PATH relative to the session's home directory; the other
+is a file of this machine, or `-` for standard input or output.
+
+Examples:
+  atoll cp data.csv SESSION:
+  atoll cp SESSION:results/plot.png .
+  tar c src | atoll cp - SESSION:src.tar
+  atoll cp SESSION:log.txt - | less"
+)]
+pub(crate) struct Arguments {
+    #[arg(value_name = "FROM")]
+    from: Place,
+    #[arg(value_name = "TO")]
+    to: Place,
+}
+
+pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result<u8> {
+    let mut stop = Stop::new()?;
+    let copy = copy(arguments, invocation);
+    tokio::select! {
+        copied = copy => copied.map(|()| 0),
+        // What was half written goes with the dropped future.
+        asked = stop.asked() => Ok(asked.code()),
+    }
+}
+
+async fn copy(arguments: Arguments, invocation: &Invocation) -> Result {
+    match (arguments.from, arguments.to) {
+        (Place::Session(session, path), to @ (Place::Host(_) | Place::Stream)) => {
+            let client = invocation.client().await?;
+            out(&client, &session, &path, to, invocation).await
+        }
+        (from @ (Place::Host(_) | Place::Stream), Place::Session(session, path)) => {
+            let client = invocation.client().await?;
+            into(&client, from, &session, &path, invocation).await
+        }
+        (Place::Session(..), Place::Session(..)) => {
+            Err(Failure::usage("cannot copy from session to session")
+                .hint("pipe it: atoll cp ONE:file - | atoll cp - OTHER:file"))
+        }
+        _ => {
+            Err(Failure::usage("neither is in a session").hint("write one of them as SESSION:PATH"))
+        }
+    }
+}
+
+async fn into(
+    client: &Client,
+    from: Place,
+    session: &SessionId,
+    path: &str,
+    invocation: &Invocation,
+) -> Result {
+    let Place::Host(source) = from else {
+        if path.is_empty() || path.ends_with('/') {
+            return Err(Failure::usage("what comes from standard input has no name")
+                .hint("name the file: SESSION:name"));
+        }
+        let progress = Progress::new(invocation.printer, path, None);
+        let content = counted(tokio::io::stdin(), progress);
+        return Ok(client.write_file(session, path, content).await?);
+    };
+    let shown = source.display().to_string();
+    let file = File::open(&source).await.doing(|| format!("cannot read {shown}"))?;
+    let about = file.metadata().await.doing(|| format!("cannot read {shown}"))?;
+    if about.is_dir() {
+        return Err(directory(&shown)
+            .hint(format!("pack it: tar c {shown} | atoll cp - {session}:packed.tar")));
+    }
+    let path = inside(client, session, path, name(&source)?).await?;
+    let progress = Progress::new(invocation.printer, &shown, Some(about.len()));
+    Ok(client.write_file(session, &path, counted(file, progress)).await?)
+}
+
+/// Where in the session a file of that name goes: into a directory, or to the path itself.
+async fn inside(client: &Client, session: &SessionId, path: &str, name: &str) -> Result<String> {
+    if path.is_empty() {
+        return Ok(name.to_owned());
+    }
+    if path.ends_with('/') {
+        return Ok(format!("{path}{name}"));
+    }
+    match client.stat_file(session, path).await {
+        Ok(entry) if entry.kind == Kind::Directory => Ok(format!("{path}/{name}")),
+        Ok(_) => Ok(path.to_owned()),
+        // If it is the session that is missing, writing will say so.
+        Err(error) if error.code() == Some("not_found") => Ok(path.to_owned()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn out(
+    client: &Client,
+    session: &SessionId,
+    path: &str,
+    to: Place,
+    invocation: &Invocation,
+) -> Result {
+    let entry = client.stat_file(session, path).await?;
+    if entry.kind == Kind::Directory {
+        return Err(
+            directory(path).hint(format!("pack it: atoll exec {session} -- tar c {path} | tar x"))
+        );
+    }
+    // The size a link has is not that of what it points to.
+    let size = (entry.kind == Kind::File).then_some(entry.size);
+    let content = client.read_file(session, path).await?;
+    let progress = Progress::new(invocation.printer, path, size);
+    let Place::Host(target) = to else {
+        return pump(content, tokio::io::stdout(), progress).await;
+    };
+    let target = if target.is_dir() { target.join(last(path)?) } else { target };
+    let part = Part::beside(&target)?;
+    let file = File::from_std(part.file()?);
+    pump(content, file, progress).await?;
+    part.finish()
+}
+
+async fn pump(
+    mut content: atoll_client::Download,
+    mut to: impl AsyncWrite + Unpin,
+    progress: Progress,
+) -> Result {
+    while let Some(data) = content.next().await {
+        let data = data?;
+        to.write_all(&data).await.doing(|| "cannot write".into())?;
+        progress.add(data.len());
+    }
+    to.flush().await.doing(|| "cannot write".into())
+}
+
+fn counted(
+    from: impl AsyncRead + Send + 'static,
+    progress: Progress,
+) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
+    ReaderStream::with_capacity(from, 64 << 10)
+        .inspect(move |data| progress.add(data.as_ref().map_or(0, Bytes::len)))
+}
+
+fn directory(shown: &str) -> Failure {
+    Failure::new(format!("{shown} is a directory, and cp copies files"))
+}
+
+fn name(path: &Path) -> Result<&str> {
+    path.file_name()
+        .and_then(|name| name.to_str())
+        .ok_or_else(|| Failure::usage(format!("{} has no name to keep", path.display())))
+}
+
+/// The last part of a guest's path, which must not lead anywhere else on this machine.
+fn last(path: &str) -> Result<PathBuf> {
+    match path.trim_end_matches('/').rsplit('/').next() {
+        Some(name) if !matches!(name, "" | "." | "..") => Ok(name.into()),
+        _ => Err(Failure::usage(format!("`{path}` has no name to keep"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_keeps_its_last_name() {
+        assert_eq!(last("a/b.txt").unwrap(), Path::new("b.txt"));
+        assert_eq!(last("b.txt").unwrap(), Path::new("b.txt"));
+    }
+
+    #[test]
+    fn a_guests_path_cannot_name_another_place_here() {
+        for path in ["", "..", "a/..", "/", "a/."] {
+            assert!(last(path).is_err(), "{path}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `atoll exec`: a command in a session, as if it ran here.
+
+use atoll_types::{execution::CommandLine, id::SessionId, process::StartProcess, quantity::Span};
+use clap::Args;
+
+use crate::{
+    arguments::Pair,
+    failure::Result,
+    follow::{self, Followed},
+    invocation::Invocation,
+    signal::Stop,
+};
+
+/// Run a command in a session
+#[derive(Debug, Args)]
+#[command(
+    after_help = "The session stays; ^C ends the command and all it started. Exit codes are those of `atoll run`.
+
+Examples:
+  atoll exec SESSION -- ls -la
+  atoll exec SESSION -- sh -c 'echo $HOME | tee home.txt'
+  atoll exec SESSION -l python -c 'print(open(\"home.txt\").read())'
+  atoll exec SESSION --cwd project --timeout 5m -- make"
+)]
+pub(crate) struct Arguments {
+    #[arg(value_name = "SESSION")]
+    session: SessionId,
+    /// Code instead of a command
+    #[arg(long, short)]
+    code: Option<String>,
+    /// The code's language
+    #[arg(long, short, value_name = "NAME", requires = "code")]
+    language: Option<String>,
+    /// Where to run; relative to the home directory
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<String>,
+    /// Set a variable of it
+    #[arg(long, short = 'e', value_name = "NAME=VALUE")]
+    env: Vec<Pair>,
+    /// End it, and all it started, after this long: 30s, 5m
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<Span>,
+    /// Do not pass standard input on
+    #[arg(long)]
+    no_stdin: bool,
+    /// The program and its arguments; with --code, the code's arguments
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "code")]
+    command: Vec<String>,
+}
+
+pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result<u8> {
+    let mut stop = Stop::new()?;
+    let client = invocation.client().await?;
+    let session = arguments.session.clone();
+    let start = start(arguments);
+    let process = client.start_process(&session, &start).await?.id;
+
+    let followed = tokio::select! {
+        followed = follow::follow(&client, &session, process, start.stdin) => followed?,
+        asked = stop.asked() => {
+            client.kill_process(&session, process).await?;
+            return Ok(asked.code());
+        }
+    };
+    match followed {
+        Followed::Ended(end) => {
+            follow::explain(invocation.printer, &end);
+            Ok(follow::exit_code(&end))
+        }
+        Followed::Unread => {
+            client.kill_process(&session, process).await?;
+            Ok(follow::UNREAD)
+        }
+    }
+}
+
+fn start(arguments: Arguments) -> StartProcess {
+    let (command, args) = match arguments.code {
+        Some(_) => (None, arguments.command),
+        None => (Some(CommandLine::Words(arguments.command)), Vec::new()),
+    };
+    StartProcess {
+        code: arguments.code,
+        language: arguments.language,
+        command,
+        file: None,
+        args,
+        env: arguments.env.into_iter().map(|pair| (pair.name, pair.value)).collect(),
+        cwd: arguments.cwd,
+        timeout: arguments.timeout,
+        stdin: !arguments.no_stdin,
+    }
+}

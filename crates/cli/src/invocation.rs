@@ -1,0 +1,115 @@
+//! What every command has at hand: its settings, its way to speak, its way to a server.
+
+use std::path::PathBuf;
+
+use atoll_client::{Client, Trust};
+use atoll_config::{Flags, Loaded, Settings, Surroundings};
+
+use crate::{
+    arguments::Globals,
+    failure::{Doing as _, Failure, Result},
+    printer::Printer,
+    server::{self, Place},
+};
+
+/// One call of `atoll`.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    pub(crate) printer: Printer,
+    pub(crate) loaded: Loaded,
+    pub(crate) surroundings: Surroundings,
+    config: Option<PathBuf>,
+}
+
+impl Invocation {
+    /// Reads the settings. `more` adds the flags of one command to those of all.
+    pub(crate) fn new(
+        globals: &Globals,
+        surroundings: Surroundings,
+        more: impl FnOnce(&mut Flags) -> Result,
+    ) -> Result<Self> {
+        let printer = Printer::new(globals, &surroundings);
+        let config = globals.config.as_ref().map(absolute).transpose()?;
+        let mut flags = Flags::default();
+        flags.file.clone_from(&config);
+        flags.set("data_dir", globals.data_dir.as_ref().map(text).transpose()?);
+        flags.set("client.server", globals.server.clone());
+        more(&mut flags)?;
+        let loaded = atoll_config::load(&flags, &surroundings)?;
+        Ok(Self { printer, loaded, surroundings, config })
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.loaded.settings
+    }
+
+    /// Where the private server of these settings is.
+    pub(crate) fn place(&self) -> Place {
+        Place::new(&self.settings().data_dir)
+    }
+
+    /// The server the settings name.
+    pub(crate) fn remote(&self) -> Result<Option<Client>> {
+        let settings = &self.settings().client;
+        let Some(url) = &settings.server else { return Ok(None) };
+        let Some(key) = &settings.api_key else {
+            return Err(Failure::new(format!("there is no API key for {url}")).hint(
+                "set ATOLL_API_KEY to one that `atoll key create NAME` gave on that machine",
+            ));
+        };
+        Ok(Some(Client::tcp(url, key.reveal(), &Trust::System)?))
+    }
+
+    /// The server the settings name, or the private one, started if it does not run.
+    pub(crate) async fn client(&self) -> Result<Client> {
+        match self.remote()? {
+            Some(client) => Ok(client),
+            None => {
+                server::find_or_start(&self.place(), self.config.as_deref(), &self.surroundings)
+                    .await
+                    .map(Client::unix)
+            }
+        }
+    }
+
+    /// The server the settings name, or the private one if it runs.
+    pub(crate) async fn client_if_any(&self) -> Result<Option<Client>> {
+        match self.remote()? {
+            Some(client) => Ok(Some(client)),
+            None => Ok(server::find(&self.place()).await.map(|found| Client::unix(found.socket))),
+        }
+    }
+}
+
+/// A path of the command line as a setting, which may not be relative.
+pub(crate) fn text(path: &PathBuf) -> Result<String> {
+    let absolute = absolute(path)?;
+    absolute
+        .into_os_string()
+        .into_string()
+        .map_err(|_| Failure::usage(format!("{}: the name is not UTF-8", path.display())))
+}
+
+fn absolute(path: &PathBuf) -> Result<PathBuf> {
+    std::path::absolute(path).doing(|| format!("cannot tell where {} is", path.display()))
+}
+
+impl From<atoll_client::Error> for Failure {
+    fn from(error: atoll_client::Error) -> Self {
+        let code = match error.code() {
+            Some("interpreter_missing" | "program_missing") => crate::failure::NOT_THERE,
+            _ => crate::failure::OURS,
+        };
+        let hint = match &error {
+            atoll_client::Error::Refused(refused) => refused.hint.clone(),
+            atoll_client::Error::Unreachable { .. } => {
+                Some("is it running? `atoll daemon status` tells of the private one".to_owned())
+            }
+            atoll_client::Error::Broken(_) => {
+                Some("the server's log may say why; `atoll daemon status` names it".to_owned())
+            }
+            _ => None,
+        };
+        Self { message: error.to_string(), hint, code }
+    }
+}

@@ -1,0 +1,48 @@
+//! The wish to stop: ^C, `kill`, a terminal that was closed.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::{Doing as _, Result};
+
+/// Listens for `SIGINT`, `SIGTERM` and `SIGHUP` from the moment it is made.
+#[derive(Debug)]
+pub(crate) struct Stop {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+/// Which signal asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked(u8);
+
+impl Asked {
+    /// The exit code of a program ended by it.
+    pub(crate) fn code(self) -> u8 {
+        128 + self.0
+    }
+
+    pub(crate) fn hangup(self) -> bool {
+        self.0 == 1
+    }
+}
+
+impl Stop {
+    pub(crate) fn new() -> Result<Self> {
+        let listen = |kind| signal(kind).doing(|| "cannot listen for signals".into());
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// Returns at the next such signal. Dropping the future loses none.
+    pub(crate) async fn asked(&mut self) -> Asked {
+        tokio::select! {
+            _ = self.interrupt.recv() => Asked(2),
+            _ = self.terminate.recv() => Asked(15),
+            _ = self.hangup.recv() => Asked(1),
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Values as people read them.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+/// A word of the wire: `create_failed` as it is spelled there.
+pub(crate) fn of(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+/// How long ago that was.
+pub(crate) fn since(then: Timestamp) -> String {
+    span(Timestamp::now().duration_since(then).try_into().unwrap_or_default())
+}
+
+/// How long it is until then.
+pub(crate) fn until(then: Timestamp) -> String {
+    span(then.duration_since(Timestamp::now()).try_into().unwrap_or_default())
+}
+
+/// A time in its two largest units: `3s`, `5m 10s`, `2h 5m`, `3d 4h`.
+pub(crate) fn span(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let units = [("d", 86400), ("h", 3600), ("m", 60), ("s", 1)];
+    let first = units.iter().position(|(_, length)| seconds >= *length).unwrap_or(3);
+    let (unit, length) = units[first];
+    let large = format!("{}{unit}", seconds / length);
+    match units.get(first + 1) {
+        Some((unit, shorter)) if seconds % length / shorter > 0 => {
+            format!("{large} {}{unit}", seconds % length / shorter)
+        }
+        _ => large,
+    }
+}
+
+/// A number of bytes: `512 MiB`.
+pub(crate) fn size(bytes: u64) -> String {
+    indicatif::HumanBytes(bytes).to_string()
+}
+
+/// A text somebody else chose, with nothing in it that a terminal would obey.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| {
+            let escaped = c.is_control().then(|| c.escape_default());
+            let plain = if c.is_control() { None } else { Some(c) };
+            escaped.into_iter().flatten().chain(plain)
+        })
+        .collect()
+}
+
+/// Names and values, one pair to a line, the values beneath each other.
+pub(crate) fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let pairs: Vec<_> = pairs.into_iter().collect();
+    let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines: Vec<_> =
+        pairs.iter().map(|(name, value)| format!("{name:width$}  {value}")).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_in_its_two_largest_units() {
+        let shown = [0, 3, 60, 310, 7500, 273_600].map(|s| span(Duration::from_secs(s)));
+
+        assert_eq!(shown, ["0s", "3s", "1m", "5m 10s", "2h 5m", "3d 4h"]);
+    }
+
+    #[test]
+    fn an_escape_sequence_is_shown_not_obeyed() {
+        assert_eq!(printable("a\u{1b}[31mb\nä"), "a\\u{1b}[31mb\\nä");
+    }
+
+    #[test]
+    fn values_stand_beneath_each_other() {
+        assert_eq!(pairs([("a", "1"), ("long", "2")]), "a     1\nlong  2");
+    }
+}

@@ -1,0 +1,94 @@
+//! What needs no server and no engine.
+
+use crate::{Case, atoll::Atoll};
+
+pub(crate) const CASES: &[Case] = &[
+    ("a_command_line_that_makes_no_sense_is_2", usage),
+    ("the_defaults_are_settings_that_can_be_used", defaults),
+    ("a_misspelled_setting_is_an_error_with_a_hint", misspelled),
+    ("where_a_setting_came_from_is_shown", origin),
+    ("completions_are_printed", completions),
+    ("listing_nothing_starts_nothing", lists_nothing),
+    ("the_doctor_needs_no_server", doctor),
+    ("help_has_examples", help),
+];
+
+fn usage() {
+    let atoll = Atoll::new();
+    for wrong in [
+        &["run"][..],
+        &["frobnicate"],
+        &["run", "-c", "1", "--memory", "lots"],
+        &["run", "-c", "1", "-v", "nowhere"],
+        &["exec", "s-1"],
+        &["cp", "a", "b"],
+        &["session", "show", "Not/An/Id"],
+    ] {
+        let ended = atoll.run(wrong);
+        assert_eq!(ended.code, 2, "{wrong:?}: {ended:?}");
+        assert!(ended.stderr.starts_with("error: "), "{wrong:?}: {ended:?}");
+    }
+}
+
+fn defaults() {
+    let atoll = Atoll::new();
+    std::fs::write(atoll.path("config.toml"), atoll.ok(&["config", "default"])).unwrap();
+
+    let shown = atoll.json(&["--config", "config.toml", "config", "show"]);
+
+    assert_eq!(shown["server.listen"]["value"], "\"127.0.0.1:8000\"");
+    assert_eq!(shown["server.listen"]["from"], "file");
+}
+
+fn misspelled() {
+    let atoll = Atoll::new();
+    std::fs::write(atoll.path("config.toml"), "[server]\nlisen = '127.0.0.1:1'").unwrap();
+
+    let ended = atoll.run(&["--config", "config.toml", "config", "show"]);
+
+    assert_eq!(ended.code, 125);
+    assert!(ended.stderr.contains("`server.lisen`"), "{ended:?}");
+    assert!(ended.stderr.ends_with("hint: did you mean `server.listen`?\n"), "{ended:?}");
+}
+
+fn origin() {
+    let atoll = Atoll::new().with("ATOLL_LOG", "info");
+
+    let shown = atoll.json(&["config", "show"]);
+
+    assert_eq!(shown["log"]["from"], "ATOLL_LOG");
+    assert_eq!(shown["sessions.engine"]["from"], "default");
+}
+
+fn completions() {
+    let atoll = Atoll::new();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(atoll.ok(&["completions", shell]).contains("session"), "{shell}");
+    }
+}
+
+fn lists_nothing() {
+    let atoll = Atoll::new();
+
+    assert_eq!(atoll.ok(&["session", "ls"]), "[]\n");
+    assert!(!atoll.path(".local").exists());
+}
+
+fn doctor() {
+    let atoll = Atoll::new();
+
+    // Whether this machine is ready is not the question.
+    let ended = atoll.run(&["doctor", "--json"]);
+
+    let report: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    let names: Vec<_> =
+        report["engines"].as_array().unwrap().iter().map(|engine| &engine["name"]).collect();
+    assert_eq!(names, ["namespace", "local"]);
+    assert!(!atoll.path(".local").exists(), "looking changes nothing");
+}
+
+fn help() {
+    let atoll = Atoll::new();
+
+    assert!(atoll.ok(&["run", "--help"]).contains("Examples:"));
+}
