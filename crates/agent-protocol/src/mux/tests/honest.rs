@@ -14,6 +14,7 @@ use crate::frame::Frame;
 
 /// Longer than a window.
 const LONGEST: usize = 400_000;
+static ZEROS: [u8; LONGEST] = [0; LONGEST];
 
 /// One end, what it holds and what it has sent that has not arrived.
 struct End {
@@ -22,7 +23,7 @@ struct End {
     under_way: VecDeque<(u32, Frame)>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 enum Step {
     Open,
     Accept,
@@ -98,7 +99,7 @@ fn take(step: Step, near: &mut End, far: &mut End) -> Result<(), TestCaseError> 
         }
         Step::Write(index, length) => {
             if let Some(id) = near.held(index) {
-                let mut message = Bytes::from_static(&[0; LONGEST]).slice(..length);
+                let mut message = Bytes::from_static(&ZEROS[..length]);
                 near.state
                     .with(id, |slot| slot.begin().and_then(|()| slot.write(&mut message)).ok());
             }
@@ -129,9 +130,10 @@ proptest! {
     fn honest_ends_agree_and_leave_nothing(steps in prop::collection::vec(any_step(), 0..300)) {
         let (mut client, mut server) = (End::new(Role::Client), End::new(Role::Server));
         for (of_client, step) in steps {
-            match of_client {
-                true => take(step, &mut client, &mut server)?,
-                false => take(step, &mut server, &mut client)?,
+            if of_client {
+                take(step, &mut client, &mut server)?;
+            } else {
+                take(step, &mut server, &mut client)?;
             }
         }
 
