@@ -18,8 +18,8 @@ pub(crate) struct Agent {
     pub(crate) disk: String,
 }
 
-/// Serves hosts until the spawner is gone. Then this program must end: with it goes all it
-/// started, which is better than a sandbox that can start nothing.
+/// Serves hosts until the spawner is gone, which is an error. Then this program must end: with it
+/// goes all it started, which is better than a sandbox that can start nothing.
 pub(crate) async fn serve(agent: Arc<Agent>, listener: OwnedFd) -> io::Result<()> {
     let listener = net::UnixListener::from(listener);
     listener.set_nonblocking(true)?;
@@ -29,7 +29,7 @@ pub(crate) async fn serve(agent: Arc<Agent>, listener: OwnedFd) -> io::Result<()
         () = agent.starter.launcher.ended() => {}
         () = accept(&agent, &listener, &places) => {}
     }
-    Ok(())
+    Err(io::Error::other("the spawner has ended"))
 }
 
 async fn accept(agent: &Arc<Agent>, listener: &UnixListener, places: &Arc<Semaphore>) {

@@ -11,7 +11,7 @@ use atoll_agent_protocol::message::{Access, BOOT_FD, Boot};
 use prost::Message as _;
 use rustix::{
     fs::{FileType, Mode, OFlags, fstat, open},
-    process::{DumpableBehavior, getpid, set_dumpable_behavior, umask},
+    process::{DumpableBehavior, chdir, getpid, set_dumpable_behavior, umask},
 };
 
 use crate::{
@@ -67,6 +67,8 @@ pub(crate) fn read() -> io::Result<Setup> {
 pub(crate) fn harden(guests: &Guests) -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     umask(Mode::from_raw_mode(0o022));
+    // Wherever it was started, that place should not be kept in use.
+    chdir("/")?;
     sys::raise_limit_of_files(guests.files.1, guests.files.1);
     let first = getpid().is_init();
     // The kernel's own signs of a fault stay. Children are ignored, so that none becomes a zombie.

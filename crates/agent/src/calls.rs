@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use atoll_agent_protocol::{
     message::{
-        Cause, Disk, Done, Failure, Hello, OfProcess, Request, Response, Signal, VERSION,
-        WriteStdin, request::Call, response::Answer,
+        Cause, Disk, Done, Failure, FailureKind, Hello, OfProcess, Request, Response, Signal,
+        VERSION, WriteStdin, request::Call, response::Answer,
     },
     mux::Stream,
 };
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::{
     agent::Agent,
-    failure::{internal, invalid, not_found, of_file},
+    failure::{failure, internal, invalid, not_found, of_file},
     files,
     process::{self, Ask, Table},
 };
@@ -23,7 +23,8 @@ pub(crate) async fn answer(agent: Arc<Agent>, stream: Stream) {
     let request = match stream.recv::<Request>().await {
         Ok(Some(Request { call: Some(call) })) => call,
         Ok(Some(Request { call: None })) => {
-            say(&stream, Answer::Error(invalid("this agent does not know that call"))).await;
+            let unknown = failure(FailureKind::Unsupported, "this agent does not know that call");
+            say(&stream, Answer::Error(unknown)).await;
             return stream.finish();
         }
         Ok(None) | Err(_) => return,

@@ -10,7 +10,7 @@ use atoll_agent_protocol::message::{Rlimit, User};
 use rustix::{
     fs::Mode,
     io::write,
-    process::{chdir, setsid, umask},
+    process::{DumpableBehavior, chdir, set_dumpable_behavior, setsid, umask},
     thread::{
         CapabilitiesSecureBits, CapabilitySet, CapabilitySets, Gid, Uid,
         clear_ambient_capability_set, set_capabilities, set_capabilities_secure_bits,
@@ -202,6 +202,8 @@ impl Guests {
             let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
             set_thread_res_gid(gid, gid, gid)?;
             set_thread_res_uid(uid, uid, uid)?;
+            // Until the program runs this is the agent's memory: not for the user's eyes.
+            set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         }
         drop_capabilities()?;
         Ok(set_no_new_privs(true)?)

@@ -349,7 +349,9 @@ async fn files_are_used_with_the_rights_of_the_guest() {
     let mode = SetMode { path: "secret".to_owned(), mode: 0o666 };
     let mode = agent.ask(Call::SetMode(mode)).await.unwrap_err();
 
-    for failure in [read, write, mode] {
+    let overwrite = agent.write("secret", b"x").await.unwrap_err();
+
+    for failure in [read, write, mode, overwrite] {
         assert_eq!(failure.kind(), FailureKind::Denied, "{}", failure.message);
     }
     for path in ["made", "made/by", "made/by/guest"] {

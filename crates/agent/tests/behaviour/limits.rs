@@ -1,8 +1,8 @@
 //! What ends processes against their will, and what cannot be escaped.
 
-use atoll_agent_protocol::message::{Cause, OfProcess, Signal, request::Call};
+use atoll_agent_protocol::message::{Cause, OfProcess, Rlimit, Signal, User, request::Call};
 
-use crate::support::{Agent, command, eventually, read_number, runs, shell, within};
+use crate::support::{Agent, command, eventually, is_root, read_number, runs, shell, within};
 
 #[tokio::test]
 async fn too_much_output_ends_the_process() {
@@ -34,25 +34,64 @@ async fn output_of_exactly_the_limit_is_fine_and_a_byte_more_is_not() {
 }
 
 #[tokio::test]
-async fn a_timeout_ends_daemons_too() {
+async fn killing_ends_daemons_too() {
     let agent = Agent::new().await;
     let line = "(setsid sh -c 'echo $$ > one; (setsid sh -c \"echo \\$\\$ > two; exec sleep 1000\" &) ; \
                 exec sleep 1000' </dev/null >/dev/null 2>&1 &); while :; do sleep 0.01; done";
-    let mut start = shell(line);
-    start.timeout_ms = Some(3000);
-
-    let process = agent.start(start).await.unwrap();
+    let process = agent.start(shell(line)).await.unwrap();
     let (one, two) = (agent.home().join("one"), agent.home().join("two"));
     eventually("both daemons run", || read_number(&one).is_some() && read_number(&two).is_some())
         .await;
-    let finished = agent.finish(process).await;
+
+    agent.ask(Call::Kill(OfProcess { process })).await.unwrap();
+
+    assert_eq!(agent.wait(process).await.cause(), Cause::Killed);
+    for path in [one, two] {
+        assert!(!runs(read_number(&path).unwrap()), "{path:?} is left");
+    }
+}
+
+#[tokio::test]
+async fn a_timeout_ends_all_there_is_by_then() {
+    let agent = Agent::new().await;
+    let line = "trap '' TERM INT HUP; (setsid sh -c 'echo $$ > daemon; exec sleep 1000' &); \
+                while :; do sleep 0.01; done";
+    let mut start = shell(line);
+    start.timeout_ms = Some(1500);
+
+    let finished = agent.run(start).await;
 
     assert_eq!(finished.ended.cause(), Cause::Timeout);
     assert_eq!(finished.ended.signal, Some(9));
-    for path in [one, two] {
-        let pid = read_number(&path).unwrap();
+    assert!(finished.ended.duration_us >= 1_500_000);
+    // On a very busy machine the daemon may not have been started by then.
+    if let Some(pid) = read_number(&agent.home().join("daemon")) {
         eventually("the daemon is gone", || !runs(pid)).await;
     }
+}
+
+#[tokio::test]
+async fn killing_ends_a_fork_bomb() {
+    if !is_root() {
+        return;
+    }
+    // A user of its own, also if these tests run twice: the limit counts all processes of one.
+    let id = 1_000_000 + std::process::id();
+    let user = User { uid: id, gid: id };
+    let agent = Agent::with(|boot| {
+        boot.user = Some(user);
+        boot.rlimits = vec![Rlimit { resource: 6, value: 50 }];
+    })
+    .await;
+    // Not a shell's, which gives up when it cannot fork.
+    let bomb = "while (1) { fork; select undef, undef, undef, 0.01 }";
+    let process = agent.start(command(&["/usr/bin/perl", "-e", bomb])).await.unwrap();
+    eventually("it has grown", || processes_of(user.uid) > 30).await;
+
+    agent.ask(Call::Kill(OfProcess { process })).await.unwrap();
+
+    assert_eq!(processes_of(user.uid), 0);
+    assert_eq!(agent.shell("echo on").await.stdout, b"on\n");
 }
 
 #[tokio::test]
@@ -112,7 +151,7 @@ async fn the_agent_ends_when_its_spawner_is_killed() {
     kill(spawner[0]);
 
     within(agent.mux.closed()).await;
-    assert!(!agent.child.wait().unwrap().success() || agent.mux.is_closed());
+    assert_eq!(agent.child.wait().unwrap().code(), Some(1));
     let pid = read_number(&path).unwrap();
     eventually("what it started is gone", || !runs(pid)).await;
 }
@@ -147,6 +186,19 @@ async fn nothing_outlives_the_agent() {
 
     let pid = read_number(&path).unwrap();
     eventually("what it started is gone", || !runs(pid)).await;
+}
+
+/// How many processes of a user run.
+fn processes_of(uid: u32) -> usize {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let all = std::fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let pids = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid: &u32| {
+        let owner = std::fs::metadata(format!("/proc/{pid}")).map(|data| data.uid());
+        owner.is_ok_and(|owner| owner == uid) && runs(*pid)
+    })
+    .count()
 }
 
 /// Those whose parent a process is.
