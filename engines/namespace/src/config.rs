@@ -1,7 +1,8 @@
 //! What an operator, or a test, chooses.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use atoll_engine::SandboxId;
 use atoll_launcher::Weakness;
 
 /// How the engine works on this host.
@@ -24,15 +25,17 @@ impl Config {
         }
     }
 
-    /// Tells this Atoll's control groups from those of another on the same host.
-    pub(crate) fn instance(&self) -> String {
-        format!("{:016x}", fnv(&self.state_dir))
+    /// Names a sandbox's control groups: apart from those of another Atoll on the same host, and
+    /// without the sandbox's id, for guests can read the name.
+    pub(crate) fn group(&self, id: &SandboxId) -> String {
+        let instance = fnv(self.state_dir.as_os_str().as_encoded_bytes());
+        format!("{instance:016x}.{:016x}", fnv(id.as_str().as_bytes()))
     }
 }
 
 /// A hash that is the same in every build: names on the host are made of it.
-fn fnv(path: &Path) -> u64 {
-    path.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
     })
 }

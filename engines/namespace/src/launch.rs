@@ -20,6 +20,8 @@ use rustix::{
     },
 };
 
+use crate::process;
+
 static PROGRAM: &[u8] = include_bytes!(env!("ATOLL_LAUNCHER"));
 
 /// How long the launcher may take; only a host in trouble needs more than a fraction of it.
@@ -34,7 +36,13 @@ pub(crate) fn launch(plan: &Plan, descriptors: &[BorrowedFd<'_>]) -> Result<(i32
             let pidfd = descriptors.pop().ok_or_else(|| Error::internal("no pidfd was sent"))?;
             Ok((pid, pidfd))
         }
-        Report::Failed(failure) => Err(explained(&failure)),
+        Report::Failed(failure) => {
+            if let Some(dead) = descriptors.pop() {
+                let _ = process::end(&dead, PATIENCE);
+                process::reap(&dead);
+            }
+            Err(explained(&failure))
+        }
     }
 }
 

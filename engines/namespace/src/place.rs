@@ -37,8 +37,8 @@ impl Place {
     /// `limited` says whether guests have a limit on processors: without one they need no group
     /// for it.
     pub(crate) fn new(config: &Config, groups: &Host, id: &SandboxId, limited: bool) -> Self {
-        let instance = config.instance();
-        let name = |role| PathBuf::from(format!("atoll/{instance}.{id}.{role}"));
+        let group = config.group(id);
+        let name = |role| PathBuf::from(format!("atoll/{group}.{role}"));
         let guests = if limited { &ALL[..] } else { &ALL[1..] };
         Self {
             directory: config.state_dir.join(id.as_str()),
@@ -74,6 +74,7 @@ impl Place {
             // The kernel ends every process of a pid namespace with its first one, and only then
             // says that the first one is gone.
             process::end(&init, PATIENCE)?;
+            process::reap(&init);
         }
         self.guests.remove()?;
         self.agent.remove()?;

@@ -2,7 +2,7 @@
 
 use std::{
     fs, io,
-    os::fd::OwnedFd,
+    os::fd::{AsFd as _, OwnedFd},
     process,
     time::{Duration, Instant},
 };
@@ -10,7 +10,9 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     io::Errno,
-    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
+    },
 };
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +61,11 @@ pub(crate) fn end(process: &OwnedFd, patience: Duration) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Takes a child that has ended out of the kernel's list. Of somebody else's: does nothing.
+pub(crate) fn reap(process: &OwnedFd) {
+    let _ = waitid(WaitId::PidFd(process.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
 }
 
 fn started(pid: i32) -> Option<u64> {

@@ -7,7 +7,7 @@ use atoll_agent_client::{Counters, Link, Warden};
 use atoll_engine::{Error, Result};
 use tokio::io::unix::AsyncFd;
 
-use crate::{place::Place, sys};
+use crate::{place::Place, process, sys};
 
 /// The engine's hand on a sandbox: its place, and its first process.
 #[derive(Debug)]
@@ -38,6 +38,7 @@ impl Warden for Watch {
     async fn ended(&self) {
         // Fails only if the runtime is shutting down.
         let _ = self.init.readable().await;
+        process::reap(self.init.get_ref());
     }
 
     async fn destroy(&self) -> Result<()> {

@@ -2,8 +2,9 @@
 //!
 //! The launcher decides nothing: what is shown where, with which rights, is all in the [`Plan`].
 //! It comes as one JSON message on the socket that is the launcher's standard input, together with
-//! the descriptors named by [`descriptor`]; one [`Report`] goes back, and if it is good, the pidfd
-//! of the sandbox's first process with it.
+//! the descriptors named by [`descriptor`]; one [`Report`] goes back, and with it, if it got
+//! that far, the pidfd of the sandbox's first process. That is a child of whoever started the
+//! launcher, who also reaps it.
 
 mod message;
 

@@ -9,7 +9,7 @@ use atoll_launcher::{Bind, Failure, IDS, Owner, Plan, Report, Step, Weakness, re
 use rustix::{
     mount::{OpenTreeFlags, open_tree},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
-    process::{Pid, WaitId, WaitIdOptions, waitid},
+    process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
     thread::{CapabilitiesSecureBits, set_capabilities_secure_bits, set_thread_res_uid},
 };
 
@@ -21,21 +21,26 @@ use crate::{
 
 /// Takes a plan from `socket`, does it and reports. Fails only if nobody listens.
 pub(crate) fn launch(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let report = match receive::<Plan>(socket) {
+    let mut init = None;
+    let made = match receive::<Plan>(socket) {
         Ok(None) => return Ok(()),
-        Ok(Some((plan, descriptors))) => run(&plan, descriptors),
+        Ok(Some((plan, descriptors))) => run(&plan, descriptors, &mut init),
         Err(error) => Err(error).at(Step::ReadPlan, ""),
     };
-    match report {
-        Ok((pid, pidfd)) => {
-            let pid = pid.as_raw_nonzero().get();
-            send(socket, &Report::Running { pid }, &[pidfd.as_fd()])
-        }
-        Err(failure) => send(socket, &Report::Failed(failure), &[]),
-    }
+    let report = match made {
+        Ok(pid) => Report::Running { pid: pid.as_raw_nonzero().get() },
+        Err(failure) => Report::Failed(failure),
+    };
+    let init: Vec<_> = init.iter().map(OwnedFd::as_fd).collect();
+    send(socket, &report, &init)
 }
 
-fn run(plan: &Plan, mut descriptors: Vec<OwnedFd>) -> Result<(Pid, OwnedFd), Failure> {
+/// Makes the sandbox. Its first process, in `init` as soon as there is one, is dead if this fails.
+fn run(
+    plan: &Plan,
+    mut descriptors: Vec<OwnedFd>,
+    init: &mut Option<OwnedFd>,
+) -> Result<Pid, Failure> {
     let own_doors = descriptors.len().saturating_sub(plan.own_doors);
     for door in descriptors.split_off(own_doors) {
         rustix::io::write(door, b"0").at(Step::JoinGroups, "")?;
@@ -49,28 +54,24 @@ fn run(plan: &Plan, mut descriptors: Vec<OwnedFd>) -> Result<(Pid, OwnedFd), Fai
             child::become_agent(plan, descriptors, there)
         }
         Cloned::Parent(pid, pidfd) => {
+            let pidfd = init.insert(pidfd);
             drop((there, descriptors));
-            let prepared = prepare(plan, pid, &here);
-            let told = receive::<Failure>(here.as_fd());
-            match (prepared, told) {
-                // The socket closed because the child became the agent.
-                (Ok(()), Ok(None)) => Ok((pid, pidfd)),
-                (prepared, told) => {
-                    let _ =
-                        rustix::process::pidfd_send_signal(&pidfd, rustix::process::Signal::KILL);
-                    let _ = waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED);
-                    prepared?;
-                    match told {
-                        Ok(Some((failure, _))) => Err(failure),
-                        // It ended without a word.
-                        Ok(None) => {
-                            Err(Failure { step: Step::Start, what: String::new(), errno: 0 })
-                        }
-                        Err(error) => Err(error).at(Step::Start, ""),
-                    }
-                }
+            let made = prepare(plan, pid, &here).and_then(|()| told(&here));
+            if made.is_err() {
+                let _ = pidfd_send_signal(pidfd, Signal::KILL);
             }
+            made.map(|()| pid)
         }
+    }
+}
+
+/// Waits until the child is the agent, or for what kept it from that.
+fn told(socket: &OwnedFd) -> Result<(), Failure> {
+    match receive::<Failure>(socket.as_fd()) {
+        // Closed, because it became another program.
+        Ok(None) => Ok(()),
+        Ok(Some((failure, _))) => Err(failure),
+        Err(error) => Err(error).at(Step::Start, ""),
     }
 }
 
@@ -80,8 +81,11 @@ fn run(plan: &Plan, mut descriptors: Vec<OwnedFd>) -> Result<(Pid, OwnedFd), Fai
 /// (watches, queues, nested namespaces) against that user on the host as well. So it is made as
 /// the sandbox's own root: were it the host's, one sandbox could use up what all of them and the
 /// host share. The capabilities stay, for hosts that let only privileged users make one.
+///
+/// It is a sibling, not a child: this program is gone in a moment, and who started it can reap.
 fn clone(plan: &Plan) -> Result<Cloned, Failure> {
-    let mut namespaces = libc::CLONE_NEWUSER
+    let mut flags = libc::CLONE_PARENT
+        | libc::CLONE_NEWUSER
         | libc::CLONE_NEWNS
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWNET
@@ -89,16 +93,16 @@ fn clone(plan: &Plan) -> Result<Cloned, Failure> {
         | libc::CLONE_NEWUTS
         | libc::CLONE_NEWCGROUP;
     if plan.is_weak(Weakness::Network) {
-        namespaces &= !libc::CLONE_NEWNET;
+        flags &= !libc::CLONE_NEWNET;
     }
     if plan.is_weak(Weakness::Ipc) {
-        namespaces &= !libc::CLONE_NEWIPC;
+        flags &= !libc::CLONE_NEWIPC;
     }
     set_capabilities_secure_bits(CapabilitiesSecureBits::NO_SETUID_FIXUP).at(Step::Clone, "")?;
     let root = rustix::process::getuid();
     let owner = rustix::process::Uid::from_raw(plan.ids);
     set_thread_res_uid(None, owner, None).at(Step::Clone, "")?;
-    let cloned = sys::clone(namespaces).at(Step::Clone, "")?;
+    let cloned = sys::clone(flags).at(Step::Clone, "")?;
     if matches!(cloned, Cloned::Parent(..)) {
         set_thread_res_uid(None, root, None).at(Step::Clone, "")?;
     }

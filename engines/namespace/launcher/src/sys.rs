@@ -31,9 +31,9 @@ pub(crate) enum Cloned {
     Child,
 }
 
-/// Forks into new namespaces. The caller must have one thread only.
-pub(crate) fn clone(namespaces: libc::c_int) -> io::Result<Cloned> {
-    let flags = namespaces | libc::CLONE_PIDFD | libc::SIGCHLD;
+/// Forks with these flags. The caller must have one thread only.
+pub(crate) fn clone(flags: libc::c_int) -> io::Result<Cloned> {
+    let flags = flags | libc::CLONE_PIDFD | libc::SIGCHLD;
     let mut pidfd: RawFd = -1;
     // SAFETY: with no stack and no shared memory this is `fork`; this process has one thread, so
     // nothing is locked in the child. `pidfd` outlives the call.

@@ -19,26 +19,21 @@ const USR: [&str; 3] = ["bin", "sbin", "share"];
 const TOP: [&str; 2] = ["bin", "sbin"];
 
 /// Under `/etc`: what programs need to run at all, and nothing that tells of this host's services.
-const ETC: [&str; 19] = [
+const ETC: [&str; 14] = [
     "alternatives",
-    "bash.bashrc",
-    "ca-certificates",
-    "debian_version",
     "fonts",
-    "inputrc",
     "ld.so.cache",
     "ld.so.conf",
     "ld.so.conf.d",
     "localtime",
-    "magic",
     "mime.types",
     "os-release",
     "pki/tls/certs",
-    "profile",
     "protocols",
     "services",
     "ssl/certs",
     "ssl/openssl.cnf",
+    "timezone",
 ];
 
 /// Under `/etc`, by how they begin: settings of language runtimes.
