@@ -32,7 +32,9 @@ pub struct AllowedMount {
 }
 
 /// Where a mount would replace what the sandbox is made of.
-const RESERVED: [&str; 6] = ["/proc", "/sys", "/dev", "/run", "/etc", "/usr"];
+const RESERVED: [&str; 10] = [
+    "/proc", "/sys", "/dev", "/run", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64",
+];
 
 impl MountPolicy {
     /// Turns a request into a mount, or says why not. Blocks on the file system.

@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use atoll_engine::Sandbox;
+use atoll_engine::{ErrorKind, Sandbox};
 use atoll_store::{Execution, SessionRecord};
 use atoll_types::{
     id::{SandboxId, SessionId},
@@ -220,6 +220,8 @@ impl Service {
         for engine in self.inner.engines.iter() {
             let sandboxes = match engine.list().await {
                 Ok(sandboxes) => sandboxes,
+                // An engine that does not work here has none.
+                Err(error) if error.kind() == ErrorKind::Unavailable => continue,
                 Err(error) => {
                     tracing::warn!(engine = engine.name(), %error, "sandboxes cannot be listed");
                     continue;

@@ -370,7 +370,8 @@ async fn a_one_shot_whose_caller_goes_away_leaves_nothing() {
     let caller = tokio::spawn(async move { service.execute_once(once(&line)).await });
     let began = std::time::Instant::now();
     while !mark.exists() {
-        assert!(began.elapsed() < PATIENCE);
+        assert!(began.elapsed() < PATIENCE, "it did not start");
+        assert!(!caller.is_finished(), "it ended: {:?}", caller.await);
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 
