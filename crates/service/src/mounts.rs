@@ -32,9 +32,8 @@ pub struct AllowedMount {
 }
 
 /// Where a mount would replace what the sandbox is made of.
-const RESERVED: [&str; 10] = [
-    "/proc", "/sys", "/dev", "/run", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64",
-];
+const RESERVED: [&str; 10] =
+    ["/proc", "/sys", "/dev", "/run", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64"];
 
 impl MountPolicy {
     /// Turns a request into a mount, or says why not. Blocks on the file system.

@@ -69,7 +69,7 @@ async fn a_signal_is_told_as_a_signal() {
 async fn a_timeout_is_told_with_what_was_written_before_it() {
     let world = World::new().await;
     let request = ExecuteRequest {
-        timeout: Some(Span(Duration::from_secs(1))),
+        timeout: Some(Span(Duration::from_secs(5))),
         ..shell("echo before; sleep 1000")
     };
 

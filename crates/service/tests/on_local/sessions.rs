@@ -202,7 +202,7 @@ async fn a_deadline_can_be_moved_away() {
 
 #[tokio::test]
 async fn a_session_in_which_a_process_runs_is_not_idle() {
-    let idle_timeout = Some(Duration::from_millis(300));
+    let idle_timeout = Some(Duration::from_secs(1));
     let world = World::with(Settings { idle_timeout, ..settings() }).await;
     let service = world.service();
     let works = world.session().await.session_id;
@@ -221,7 +221,7 @@ async fn a_session_in_which_a_process_runs_is_not_idle() {
 
 #[tokio::test]
 async fn a_session_with_an_open_stream_is_not_idle() {
-    let idle_timeout = Some(Duration::from_millis(300));
+    let idle_timeout = Some(Duration::from_secs(1));
     let world = World::with(Settings { idle_timeout, ..settings() }).await;
     let service = world.service();
     let read = world.session().await.session_id;

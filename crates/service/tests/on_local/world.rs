@@ -17,7 +17,7 @@ use atoll_types::{
 };
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct World {
     place: tempfile::TempDir,
