@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use crate::{engine::Flawed, flaw::Flaw};
 
 /// A case that waits for ever is as good as failed, sooner than in earnest.
-const DEADLINE: Duration = Duration::from_secs(12);
+const DEADLINE: Duration = Duration::from_secs(6);
 
 /// Runs a case against an engine with a flaw.
 fn run(flaw: Flaw, name: &str, deadline: Duration) -> Result<(), Failure> {

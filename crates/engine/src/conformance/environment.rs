@@ -24,6 +24,7 @@ cases![
     a_temporary_directory_is_writable,
     sandboxes_do_not_share_files,
     an_isolated_guest_does_not_see_the_host,
+    directories_besides_the_programs_are_shown,
     a_directory_can_be_the_root,
     a_virtual_environment_can_be_the_root,
 ];
@@ -133,6 +134,24 @@ async fn an_isolated_guest_does_not_see_the_host(stage: Stage) -> CaseResult {
 
     same("what it saw", text(&output.stdout), String::new())?;
     check(!output.outcome.succeeded(), || "a process of the host was there".into())
+}
+
+async fn directories_besides_the_programs_are_shown(stage: Stage) -> CaseResult {
+    let spec = Spec { root: Root::Host { also: vec!["/usr/local".into()] }, ..stage.spec() };
+    let scratch = Scratch::asking(&stage, "root", spec).await?;
+
+    let mut names = Vec::new();
+    for entry in fs::read_dir("/usr/local")? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    let seen = scratch.text("ls -A /usr/local | LC_ALL=C sort").await?;
+    same("what is there", seen.lines().map(str::to_owned).collect(), names)?;
+    if stage.engine().isolation() != Isolation::None {
+        let written = scratch.sh("echo x > /usr/local/atoll-was-here").await?.outcome;
+        check(!written.succeeded(), || "it can be written".into())?;
+    }
+    Ok(())
 }
 
 async fn a_directory_can_be_the_root(stage: Stage) -> CaseResult {
