@@ -77,6 +77,8 @@ pub(crate) fn of_file(what: &str, cause: &io::Error) -> Failure {
         | libc::EBUSY
         | libc::ETXTBSY
         | libc::ENXIO
+        // A lease of the guest's own.
+        | libc::EAGAIN
         | libc::ENODEV => FailureKind::Invalid,
         libc::EXDEV | libc::EOPNOTSUPP => FailureKind::Unsupported,
         _ => FailureKind::Internal,

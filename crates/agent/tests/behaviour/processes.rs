@@ -1,7 +1,8 @@
 //! Starting, following, feeding and signalling processes.
 
 use atoll_agent_protocol::message::{
-    Cause, FailureKind, Nothing, OfProcess, Signal, WriteStdin, request::Call, response::Answer,
+    Attach, Cause, FailureKind, Nothing, OfProcess, Signal, WriteStdin, request::Call,
+    response::Answer,
 };
 
 use crate::support::{Agent, answer, command, eventually, read_number, runs, shell, within};
@@ -255,15 +256,10 @@ async fn signals_reach_the_process_until_it_has_ended() {
     let agent = Agent::new().await;
     let line = "trap 'echo caught; exit 3' USR1; echo ready; while :; do sleep 0.01; done";
     let process = agent.start(shell(line)).await.unwrap();
-    let home = agent.home();
-    let ready = agent.start(shell("true")).await.unwrap();
-    agent.finish(ready).await;
     // The trap is set once it has said so.
-    let stream = agent
-        .open(Call::Attach(atoll_agent_protocol::message::Attach { process, ..Default::default() }))
-        .await;
+    let stream = agent.open(Call::Attach(Attach { process, ..Attach::default() })).await;
     let first = within(answer(&stream)).await.unwrap().unwrap();
-    assert!(matches!(first, Answer::Output(output) if output.data == "ready\n"), "{home:?}");
+    assert!(matches!(first, Answer::Output(output) if output.data == "ready\n"));
 
     agent.ask(Call::Signal(Signal { process, signal: 10 })).await.unwrap();
     let finished = agent.finish(process).await;
