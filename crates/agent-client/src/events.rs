@@ -78,7 +78,11 @@ impl Reader {
             none => {
                 let Offsets { stdout, stderr } = self.next;
                 let attach = Attach { process: self.watched.id.0, stdout, stderr };
-                let stream = self.inner.flows.begin(Call::Attach(attach)).await?;
+                let stream = tokio::select! {
+                    biased;
+                    stream = self.inner.flows.begin(Call::Attach(attach)) => stream?,
+                    () = self.inner.ended.cancelled() => return Err(failure::lost()),
+                };
                 stream.finish();
                 none.insert(stream)
             }

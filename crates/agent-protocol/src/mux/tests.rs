@@ -22,7 +22,7 @@ fn note(text: impl Into<Bytes>) -> Note {
 
 /// Fails rather than hangs.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(30), what).await.expect("within 30 seconds")
+    tokio::time::timeout(Duration::from_mins(1), what).await.expect("within a minute")
 }
 
 /// A pipe narrow enough that nothing fits in it whole.

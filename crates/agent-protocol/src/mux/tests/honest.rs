@@ -124,7 +124,11 @@ fn take(step: Step, near: &mut End, far: &mut End) -> Result<(), TestCaseError> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 64,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn honest_ends_agree_and_leave_nothing(steps in prop::collection::vec(any_step(), 0..300)) {
