@@ -1,0 +1,13 @@
+//! The surface over a real service and a real engine: most of it without a socket.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod access;
+mod errors;
+mod executions;
+mod files;
+mod processes;
+mod server;
+mod sessions;
+mod sockets;
+mod world;
