@@ -2,7 +2,13 @@
 
 use atoll_types::engine::{EngineInfo, Isolation, Strength};
 
-use crate::printer::{Printer, Tone};
+use crate::{
+    printer::{Printer, Tone},
+    words,
+};
+
+/// How wide a column of texts may be.
+const WIDE: usize = 72;
 
 /// One line for each engine.
 pub(crate) fn engines(printer: Printer, engines: &[EngineInfo]) -> String {
@@ -20,7 +26,7 @@ pub(crate) fn engines(printer: Printer, engines: &[EngineInfo]) -> String {
 
 fn isolation(isolation: Isolation) -> &'static str {
     match isolation {
-        Isolation::None => "nothing: for trusted code only",
+        Isolation::None => "nothing: for trusted code, if the settings allow it",
         Isolation::Kernel => "one kernel, fenced: namespaces, cgroups, seccomp",
         Isolation::Machine => "a kernel of its own",
     }
@@ -45,10 +51,12 @@ pub(crate) fn grades(printer: Printer, engines: &[EngineInfo]) -> String {
 /// What else there is to know of this host.
 pub(crate) fn facts(printer: Printer, engines: &[EngineInfo]) -> String {
     let rows = engines.iter().flat_map(|engine| {
-        engine
-            .facts
-            .iter()
-            .map(move |fact| [engine.name.clone(), fact.name.clone(), fact.value.clone()])
+        engine.facts.iter().flat_map(move |fact| {
+            words::wrap(&fact.value, WIDE).into_iter().enumerate().map(move |(line, value)| {
+                let first = |text: &str| if line == 0 { text.to_owned() } else { String::new() };
+                [first(&engine.name), first(&fact.name), value]
+            })
+        })
     });
     printer.table(&["ENGINE", "FACT", "VALUE"], rows)
 }

@@ -54,6 +54,24 @@ pub(crate) fn printable(text: &str) -> String {
         .collect()
 }
 
+/// A text in lines of at most that many letters, broken between words.
+pub(crate) fn wrap(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        if line > 0 && line + 1 + word.chars().count() > most {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            if !line.is_empty() {
+                line.push(' ');
+            }
+            line.push_str(word);
+        }
+    }
+    lines
+}
+
 /// Names and values, one pair to a line, the values beneath each other.
 pub(crate) fn pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     let pairs: Vec<_> = pairs.into_iter().collect();
@@ -77,6 +95,13 @@ mod tests {
     #[test]
     fn an_escape_sequence_is_shown_not_obeyed() {
         assert_eq!(printable("a\u{1b}[31mb\nä"), "a\\u{1b}[31mb\\nä");
+    }
+
+    #[test]
+    fn a_long_text_is_broken_between_words() {
+        assert_eq!(wrap("aa bb cc d", 5), ["aa bb", "cc d"]);
+        assert_eq!(wrap("longer-than-that b", 5), ["longer-than-that", "b"]);
+        assert_eq!(wrap("", 5), [""]);
     }
 
     #[test]

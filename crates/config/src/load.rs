@@ -33,8 +33,8 @@ impl Flags {
 #[derive(Debug, Clone)]
 pub struct Loaded {
     pub settings: Settings,
-    /// Every key with its value as TOML writes it, and its origin.
-    pub origins: BTreeMap<String, (String, Origin)>,
+    /// Every key, its tables before it: what it is and what said so.
+    pub origins: BTreeMap<String, (Value, Origin)>,
     /// The settings file, if there is one.
     pub file: Option<PathBuf>,
 }
@@ -76,9 +76,9 @@ pub fn load(flags: &Flags, here: &Surroundings) -> Result<Loaded> {
 
     let origins = origins
         .into_iter()
-        .map(|(key, origin)| {
-            let shown = layer::value(&table, &key).map(ToString::to_string).unwrap_or_default();
-            (key, (shown, origin))
+        .filter_map(|(key, origin)| {
+            let value = layer::value(&table, &key)?.clone();
+            Some((key, (value, origin)))
         })
         .collect();
     let written: Written = resolve(table)?;

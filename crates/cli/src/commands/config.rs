@@ -1,6 +1,6 @@
 //! `atoll config`: the settings, and where each came from.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt::Display};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -34,8 +34,8 @@ pub(crate) struct Default {}
 pub(crate) struct Show {}
 
 #[derive(Serialize)]
-struct Setting {
-    value: String,
+struct Setting<V> {
+    value: V,
     from: String,
 }
 
@@ -52,9 +52,7 @@ fn show(invocation: &Invocation) -> Result {
         .loaded
         .origins
         .iter()
-        .map(|(key, (value, origin))| {
-            (key, Setting { value: value.clone(), from: origin.to_string() })
-        })
+        .map(|(key, (value, origin))| (key, Setting { value, from: origin.to_string() }))
         .collect();
     invocation.printer.answer(&settings, || {
         let file = match &invocation.loaded.file {
@@ -66,9 +64,9 @@ fn show(invocation: &Invocation) -> Result {
     })
 }
 
-fn table(printer: Printer, settings: &BTreeMap<&String, Setting>) -> String {
+fn table(printer: Printer, settings: &BTreeMap<&String, Setting<impl Display>>) -> String {
     let rows = settings
         .iter()
-        .map(|(key, setting)| [(*key).clone(), setting.value.clone(), setting.from.clone()]);
+        .map(|(key, setting)| [(*key).clone(), setting.value.to_string(), setting.from.clone()]);
     printer.table(&["SETTING", "VALUE", "FROM"], rows)
 }

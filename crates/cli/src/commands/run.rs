@@ -52,11 +52,11 @@ pub(crate) struct Arguments {
     /// Do not pass standard input on
     #[arg(long)]
     no_stdin: bool,
-    #[command(flatten)]
-    sandbox: SandboxArguments,
     /// Arguments of the program
     #[arg(last = true, value_name = "ARGS")]
     passed: Vec<String>,
+    #[command(flatten)]
+    sandbox: SandboxArguments,
 }
 
 pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result<u8> {

@@ -36,7 +36,7 @@ fn defaults() {
 
     let shown = atoll.json(&["--config", "config.toml", "config", "show"]);
 
-    assert_eq!(shown["server.listen"]["value"], "\"127.0.0.1:8000\"");
+    assert_eq!(shown["server.listen"]["value"], "127.0.0.1:8000");
     assert_eq!(shown["server.listen"]["from"], "file");
 }
 
