@@ -20,6 +20,9 @@ const HOSTNAME: &str = "sandbox";
 /// Places that are not to be covered.
 const KEPT: [&str; 4] = ["/proc", "/dev", "/sys", "/etc"];
 
+/// Each is a descriptor on its way to the sandbox.
+const MOST_MOUNTS: usize = 32;
+
 /// Plans a sandbox; what cannot be done is refused here, before anything is made.
 pub(crate) fn plan(
     spec: &Spec,
@@ -54,6 +57,9 @@ pub(crate) fn plan(
             ));
         }
     };
+    if spec.mounts.len() > MOST_MOUNTS {
+        return Err(Error::invalid(format!("a sandbox has at most {MOST_MOUNTS} mounts")));
+    }
     for mount in &spec.mounts {
         parts.binds.push(shown(mount)?);
     }

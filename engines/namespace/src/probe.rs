@@ -5,15 +5,26 @@ use std::fs;
 use atoll_agent_client::cgroup::{Controller, Host, Version};
 use atoll_engine::{Error, Fact, Grade, Probe, Result, Strength};
 
+use rustix::thread::CapabilitySet;
+
 use crate::{root, sys};
 
 /// `mount_setattr`, without which nothing is shown read-only in one step.
 const OLDEST: (u32, u32) = (5, 12);
 
+/// What the launcher cannot do without.
+const NEEDED: CapabilitySet =
+    CapabilitySet::SYS_ADMIN.union(CapabilitySet::SETUID).union(CapabilitySet::SETGID);
+
 pub(crate) fn probe(groups: &Host) -> Result<Probe> {
     if !rustix::process::geteuid().is_root() {
         return Err(Error::unavailable("the namespace engine needs root")
             .hint("start the daemon as root (sudo atoll serve)"));
+    }
+    let held = rustix::thread::capabilities(None).map(|sets| sets.effective);
+    if !held.is_ok_and(|held| held.contains(NEEDED)) {
+        return Err(Error::unavailable("this root may not make namespaces or change ids")
+            .hint("in a container, give it CAP_SYS_ADMIN, CAP_SETUID and CAP_SETGID"));
     }
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     if version(&release).is_none_or(|found| found < OLDEST) {

@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{Access, access};
+
 use super::{Controller, Version};
 
 /// The control groups of a host, as they are mounted.
@@ -16,12 +18,14 @@ pub struct Host {
 }
 
 impl Host {
-    /// Looks at this host's mounts.
+    /// Looks at this host's mounts. What this process may not write in is not there.
     pub fn find() -> io::Result<Self> {
         let text = fs::read_to_string("/proc/self/mountinfo")?;
-        Ok(Self::of(&text, |mount| {
+        let mut host = Self::of(&text, |mount| {
             fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default()
-        }))
+        });
+        host.mounts.retain(|_, mount| access(&**mount, Access::WRITE_OK).is_ok());
+        Ok(host)
     }
 
     /// Reads `mountinfo`; `controllers` tells what a version 2 mount offers.

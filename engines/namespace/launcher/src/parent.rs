@@ -45,6 +45,7 @@ fn run(
     for door in descriptors.split_off(own_doors) {
         rustix::io::write(door, b"0").at(Step::JoinGroups, "")?;
     }
+    be_killed_as_any_other().at(Step::Identity, "")?;
     let (here, there) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
             .at(Step::Clone, "")?;
@@ -63,6 +64,12 @@ fn run(
             made.map(|()| pid)
         }
     }
+}
+
+/// A daemon may be spared when the host runs out of memory. Its sandboxes are not.
+fn be_killed_as_any_other() -> io::Result<()> {
+    const PATH: &str = "/proc/self/oom_score_adj";
+    if fs::read_to_string(PATH)?.starts_with('-') { fs::write(PATH, "0") } else { Ok(()) }
 }
 
 /// Waits until the child is the agent, or for what kept it from that.

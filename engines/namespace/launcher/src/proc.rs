@@ -17,7 +17,8 @@ use rustix::{
 use crate::{mounts, sys};
 
 /// Files that show the host's inside or act on it: an empty file covers them.
-const HIDDEN: [&str; 10] = [
+const HIDDEN: [&str; 11] = [
+    "cmdline",
     "kallsyms",
     "kcore",
     "key-users",
@@ -39,7 +40,7 @@ const EMPTY: [&str; 3] = ["acpi", "asound", "scsi"];
 /// What a sandbox may have of things the kernel counts for each user namespace. Not one namespace
 /// more: with a nested user namespace come capabilities over it, and with them much more of the
 /// kernel to attack.
-const COUNTED: [(&str, &str); 9] = [
+const COUNTED: [(&str, &str); 8] = [
     ("max_user_namespaces", "0"),
     ("max_mnt_namespaces", "0"),
     ("max_pid_namespaces", "0"),
@@ -48,7 +49,6 @@ const COUNTED: [(&str, &str); 9] = [
     ("max_uts_namespaces", "0"),
     ("max_cgroup_namespaces", "0"),
     ("max_time_namespaces", "0"),
-    ("max_inotify_instances", "128"),
 ];
 
 /// The files of [`COUNTED`] and what belongs into them.
