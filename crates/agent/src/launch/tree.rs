@@ -17,7 +17,7 @@ use rustix::{
 const STOPPING: Duration = Duration::from_secs(1);
 /// How long all of it may take.
 const ENDING: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_micros(500);
 
 /// A process as `/proc` showed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,12 +41,16 @@ pub(crate) fn end(
     mut reap: impl FnMut() -> bool,
 ) -> bool {
     let begin = Instant::now();
+    let mut tree = Vec::new();
     let mut known = HashSet::new();
     while begin.elapsed() < STOPPING {
         if !reap() {
             return true;
         }
-        let Ok(tree) = descendants(proc, root, spared) else { break };
+        match descendants(proc, root, spared) {
+            Ok(found) => tree = found,
+            Err(_) => break,
+        }
         let stopped = tree.iter().all(|process| process.settled);
         let pids: HashSet<_> = tree.iter().map(|process| (process.pid, process.begun)).collect();
         if stopped && pids == known {
@@ -61,16 +65,20 @@ pub(crate) fn end(
         known = pids;
     }
     loop {
-        for process in descendants(proc, root, spared).unwrap_or_default() {
-            hit(proc, &process, Signal::KILL);
+        for process in &tree {
+            hit(proc, process, Signal::KILL);
         }
-        if !reap() {
-            return true;
+        // Dying takes a moment, looking through all processes a longer one.
+        for _ in 0..10 {
+            if !reap() {
+                return true;
+            }
+            std::thread::sleep(PAUSE);
         }
         if begin.elapsed() > ENDING {
             return false;
         }
-        std::thread::sleep(PAUSE);
+        tree = descendants(proc, root, spared).unwrap_or_default();
     }
 }
 

@@ -1,8 +1,12 @@
 //! What ends processes against their will, and what cannot be escaped.
 
-use atoll_agent_protocol::message::{Cause, OfProcess, Rlimit, Signal, User, request::Call};
+use atoll_agent_protocol::message::{
+    Cause, OfPath, OfProcess, Rlimit, Signal, User, request::Call,
+};
 
-use crate::support::{Agent, command, eventually, is_root, read_number, runs, shell, within};
+use crate::support::{
+    Agent, answer, command, eventually, is_root, read_number, runs, shell, within,
+};
 
 #[tokio::test]
 async fn too_much_output_ends_the_process() {
@@ -186,6 +190,33 @@ async fn nothing_outlives_the_agent() {
 
     let pid = read_number(&path).unwrap();
     eventually("what it started is gone", || !runs(pid)).await;
+}
+
+#[tokio::test]
+async fn descriptors_and_keepers_do_not_pile_up() {
+    let agent = Agent::new().await;
+    agent.shell("echo x > file").await;
+    let spawner = children(agent.pid())[0];
+    let open = |pid: u32| std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count();
+    let path = "file".to_owned();
+    eventually("its keeper is gone", || children(spawner).is_empty()).await;
+    let before = (open(agent.pid()), open(spawner));
+
+    for round in 0..60 {
+        let mut start = shell("sleep 1000 & cat");
+        start.stdin = true;
+        let process = agent.start(start).await.unwrap();
+        agent.start(command(&["/no/such/program"])).await.unwrap_err();
+        let read = agent.open(Call::ReadFile(OfPath { path: path.clone() })).await;
+        if round % 2 == 0 {
+            within(answer(&read)).await.unwrap().unwrap();
+        }
+        agent.ask(Call::Kill(OfProcess { process })).await.unwrap();
+    }
+
+    eventually("keepers are gone", || children(spawner).is_empty()).await;
+    let now = || (open(agent.pid()), open(spawner));
+    eventually("all is closed", || now() == before).await;
 }
 
 /// How many processes of a user run.
