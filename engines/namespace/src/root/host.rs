@@ -13,7 +13,7 @@ use atoll_launcher::{Bind, Link};
 use super::Parts;
 
 /// Under `/usr`, besides everything that begins with `lib`.
-const USR: [&str; 3] = ["bin", "sbin", "share"];
+const USR: [&str; 4] = ["bin", "include", "sbin", "share"];
 
 /// At the top, besides everything that begins with `lib`: links into `/usr`, on most hosts.
 const TOP: [&str; 2] = ["bin", "sbin"];
