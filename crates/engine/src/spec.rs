@@ -33,6 +33,8 @@ pub enum Root {
 /// A directory of the host shown inside. Whether it may be is not the engine's question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
+    /// Absolute, and no part of it a link: an engine follows none, for what was checked may have
+    /// been replaced since.
     pub host: PathBuf,
     /// Absolute.
     pub guest: PathBuf,

@@ -142,7 +142,9 @@ impl Environment {
             let absolute = mount.host.is_absolute() && mount.guest.is_absolute();
             absolute.then_some(()).ok_or_else(|| wrong("`mounts` need absolute paths".into()))?;
             let writable = mount.mode == MountMode::Rw;
-            Ok(Mount { host: mount.host, guest: mount.guest, writable })
+            // Engines follow no link. One that is not there is refused when it is needed.
+            let host = fs::canonicalize(&mount.host).unwrap_or(mount.host);
+            Ok(Mount { host, guest: mount.guest, writable })
         });
         let languages = Languages::built_in().with(described.languages);
         languages.find(&described.language).map_err(|error| wrong(error.message))?;

@@ -7,6 +7,7 @@ use std::{
 
 use atoll_launcher::{Bind, Failure, IDS, Owner, Plan, Report, Step, Weakness, receive, send};
 use rustix::{
+    fs::{Mode, OFlags, ResolveFlags, openat2},
     mount::{OpenTreeFlags, open_tree},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
     process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
@@ -149,9 +150,26 @@ fn cloned(path: &std::path::Path) -> rustix::io::Result<OwnedFd> {
     open_tree(rustix::fs::CWD, path, flags)
 }
 
+/// A directory that guests may be able to write to: since it was checked, any part of its path may
+/// have become a link to somewhere else, and none is followed.
+fn shared(path: &std::path::Path) -> rustix::io::Result<OwnedFd> {
+    let directory = openat2(
+        rustix::fs::CWD,
+        path,
+        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+        ResolveFlags::NO_SYMLINKS,
+    )?;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    open_tree(&directory, "", flags)
+}
+
 /// The host's directory of `bind`, as a mount on which its owner is the guest's user.
 fn owned(plan: &Plan, bind: &Bind, owner: Owner) -> Result<OwnedFd, Failure> {
-    let tree = cloned(&bind.source).at(Step::Bind, &bind.source)?;
+    let tree = shared(&bind.source).at(Step::Bind, &bind.source)?;
     let attributes = sys::NO_SUID | sys::NO_DEV | if bind.writable { 0 } else { sys::READ_ONLY };
     let users = users(plan, owner).at(Step::MapMount, &bind.source)?;
     match sys::set_mount(tree.as_fd(), attributes, Some(users.as_fd()), true) {

@@ -15,12 +15,16 @@ use crate::{
     stage::{Stage, make, named, run, text},
 };
 
-pub(crate) const TESTS: [Test; 5] = [
+pub(crate) const TESTS: [Test; 6] = [
     ("roots::a_directory_is_shared_and_never_changed", a_directory_is_shared_and_never_changed),
     ("roots::a_link_in_a_directory_leads_nowhere_else", a_link_in_a_directory_leads_nowhere_else),
     ("roots::a_mount_is_written_as_its_owner", a_mount_is_written_as_its_owner),
     ("roots::a_private_directory_can_be_shown", a_private_directory_can_be_shown),
     ("roots::a_mount_that_cannot_be_placed_is_invalid", a_mount_that_cannot_be_placed_is_invalid),
+    (
+        "roots::a_mount_that_became_a_link_is_not_followed",
+        a_mount_that_became_a_link_is_not_followed,
+    ),
 ];
 
 /// A root file system with a shell and a few programs, and all they link.
@@ -134,5 +138,20 @@ fn a_mount_that_cannot_be_placed_is_invalid(stage: &Stage, runtime: &Runtime) {
         let error = stage.engine.create(&named("a"), &spec).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{error:?}");
         assert!(stage.engine.list().await.unwrap().is_empty());
+    });
+}
+
+fn a_mount_that_became_a_link_is_not_followed(stage: &Stage, runtime: &Runtime) {
+    let shared = stage.directory.path().join("shared");
+    fs::create_dir(&shared).unwrap();
+    std::os::unix::fs::symlink("/etc", shared.join("link")).unwrap();
+    runtime.block_on(async {
+        for host in [shared.join("link"), shared.join("link/ssl")] {
+            let mount = Mount { host, guest: "/mnt".into(), writable: false };
+            let spec = Spec { mounts: vec![mount], ..Spec::default() };
+            let error = stage.engine.create(&named("a"), &spec).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{error:?}");
+            assert!(stage.engine.list().await.unwrap().is_empty());
+        }
     });
 }
