@@ -9,6 +9,7 @@ use atoll_engine::{
 };
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
+use tokio::runtime::Handle;
 
 use crate::{files::FlawedFiles, flaw::Flaw};
 
@@ -180,9 +181,14 @@ impl Sandbox for FlawedSandbox {
 
 impl Drop for FlawedSandbox {
     fn drop(&mut self) {
-        if self.flaw == Flaw::DestroysOnDrop {
-            let inner = Arc::clone(&self.inner);
-            tokio::spawn(async move { inner.destroy().await });
+        if self.flaw != Flaw::DestroysOnDrop {
+            return;
         }
+        // Here and now: in the background, the case might be over first.
+        let (inner, runtime) = (Arc::clone(&self.inner), Handle::current());
+        tokio::task::block_in_place(|| {
+            let ending = std::thread::spawn(move || runtime.block_on(inner.destroy()));
+            let _ = ending.join();
+        });
     }
 }
