@@ -57,7 +57,15 @@ impl Invocation {
                 "set ATOLL_API_KEY to one that `atoll key create NAME` gave on that machine",
             ));
         };
-        Ok(Some(Client::tcp(url, key.reveal(), &Trust::System)?))
+        let trust = match &settings.ca_file {
+            Some(path) => {
+                let pem =
+                    std::fs::read(path).doing(|| format!("cannot read {}", path.display()))?;
+                Trust::Pem(pem)
+            }
+            None => Trust::System,
+        };
+        Ok(Some(Client::tcp(url, key.reveal(), &trust)?))
     }
 
     /// The server the settings name, or the private one, started if it does not run.

@@ -73,6 +73,8 @@ pub struct Engines {
 #[derive(Debug, Clone)]
 pub struct Client {
     pub server: Option<String>,
+    /// A file of the only certificate authorities to believe.
+    pub ca_file: Option<PathBuf>,
     pub api_key: Option<Secret>,
 }
 
@@ -155,6 +157,7 @@ struct WrittenEngines {
 #[serde(deny_unknown_fields)]
 struct WrittenClient {
     server: String,
+    ca_file: String,
     api_key_file: String,
 }
 
@@ -296,7 +299,7 @@ fn client(written: WrittenClient, here: &Surroundings) -> Result<Client> {
         Some(_) => secret(variable::API_KEY, file.as_deref(), here)?,
         None => None,
     };
-    Ok(Client { server, api_key })
+    Ok(Client { server, ca_file: path("client.ca_file", &written.ca_file)?, api_key })
 }
 
 /// A path, none if it is empty. Relative ones would mean another place to each command.

@@ -69,6 +69,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("ATOLL_MOUNTS", "mounts.allow"),
     setting("ATOLL_TRUST_LOCAL", "engines.trust_local"),
     setting(SERVER, "client.server"),
+    setting("ATOLL_CA_FILE", "client.ca_file"),
     setting(API_KEY_FILE, "client.api_key_file"),
 ];
 

@@ -162,7 +162,15 @@ async fn within(
             start.file = Some(name);
         }
     }
-    let process = client.start_process(session, &start).await?;
+    let process = client.start_process(session, &start).await.map_err(|error| {
+        let failure = Failure::from(error);
+        // The server speaks of fields, which here are flags.
+        if start.file.is_some() && failure.message.starts_with("`file`") {
+            failure.hint("say it with --language, for example `-l python`")
+        } else {
+            failure
+        }
+    })?;
     Ok(match follow::follow(client, session, process.id, start.stdin).await? {
         Followed::Ended(end) => {
             follow::explain(invocation.printer, &end);

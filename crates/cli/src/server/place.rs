@@ -67,6 +67,11 @@ impl Place {
         self.0.join("daemon.log")
     }
 
+    /// The one before, once it was too long.
+    pub(crate) fn old_log(&self) -> PathBuf {
+        self.0.join("daemon.log.old")
+    }
+
     pub(crate) fn store(&self) -> PathBuf {
         self.0.join("atoll.db")
     }

@@ -57,9 +57,16 @@ pub(crate) async fn run(settings: &Settings, mode: Mode, printer: Printer) -> Re
     // Commands that come now start another one, which waits for the lock.
     Record::remove(&place);
     shutdown.cancel();
-    serving.await.doing(|| "serving broke off".into())?;
-    service.shutdown().await;
-    Ok(())
+    let finishing = async {
+        serving.await.doing(|| "serving broke off".into())?;
+        service.shutdown().await;
+        Ok(())
+    };
+    tokio::select! {
+        finished = finishing => finished,
+        // Asked twice: as if killed, which the next server copes with.
+        _ = signals.asked() => Ok(()),
+    }
 }
 
 /// Takes the data directory, from a private server if need be.

@@ -19,6 +19,9 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How often to look whether another command has started the server.
 const AGAIN: Duration = Duration::from_millis(10);
 
+/// A longer log is put aside when a server starts.
+const LONGEST_LOG: u64 = 4 << 20;
+
 /// The path servers run with; what the user's has does not matter to them.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -103,6 +106,9 @@ async fn start(place: &Place, config: Option<&Path>, surroundings: &Surroundings
 
 fn command(place: &Place, config: Option<&Path>, surroundings: &Surroundings) -> Result<Command> {
     let program = std::env::current_exe().doing(|| "cannot tell where this program is".into())?;
+    if fs::metadata(place.log()).is_ok_and(|about| about.len() > LONGEST_LOG) {
+        fs::rename(place.log(), place.old_log()).doing(|| "cannot move the old log away".into())?;
+    }
     let log = fs::OpenOptions::new()
         .append(true)
         .create(true)

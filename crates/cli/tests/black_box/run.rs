@@ -17,6 +17,7 @@ pub(crate) const CASES: &[Case] = &[
     ("standard_input_is_passed_on", stdin),
     ("code_comes_from_standard_input", code_from_stdin),
     ("a_file_runs_with_its_arguments", file),
+    ("a_file_whose_name_tells_no_language_needs_one_said", no_language),
     ("the_current_directory_is_shown_when_asked_for", here),
     ("variables_are_those_given_and_no_others", variables),
     ("an_interrupted_run_leaves_nothing", interrupted),
@@ -104,6 +105,18 @@ fn file() {
     let ended = atoll.run(&["run", "script.py", "--", "--fast", "a b"]);
 
     assert_eq!(ended.text(), "['script.py', '--fast', 'a b']\n", "{}", ended.stderr);
+}
+
+fn no_language() {
+    let atoll = Atoll::new();
+    std::fs::write(atoll.path("script"), "echo $1").unwrap();
+
+    let unsaid = atoll.run(&["run", "script"]);
+    let said = atoll.run(&["run", "-l", "sh", "script", "--", "one"]);
+
+    assert_eq!(unsaid.code, 125, "{unsaid:?}");
+    assert!(unsaid.stderr.contains("hint: say it with --language"), "{unsaid:?}");
+    assert_eq!(said.text(), "one\n", "{}", said.stderr);
 }
 
 fn here() {

@@ -17,15 +17,41 @@ pub(crate) const CASES: &[Case] = &[
     ("a_key_is_shown_once_and_can_be_removed", keys),
     ("an_address_beyond_loopback_needs_tls", beyond_loopback),
     ("a_port_in_use_is_said", in_use),
+    ("tls_is_served_and_believed_only_from_known_authorities", tls),
 ];
 
 /// A server on a free port, and its address.
-fn serve(atoll: &Atoll) -> (Running, String) {
+fn serve(atoll: &Atoll, flags: &[&str]) -> (Running, String) {
     let mut command = atoll.command(&["serve", "--listen", "127.0.0.1:0", "--table"]);
+    command.args(flags);
     let mut running = Running::start(command.stderr(Stdio::piped()));
     let line = running.line();
     let url = line.strip_prefix("listening on ").unwrap_or_else(|| panic!("{line:?}")).to_owned();
     (running, url)
+}
+
+fn tls() {
+    let atoll = Atoll::new();
+    let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+    let made = rcgen::generate_simple_self_signed(names).unwrap();
+    std::fs::write(atoll.path("cert.pem"), made.cert.pem()).unwrap();
+    std::fs::write(atoll.path("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    let flags = ["--tls-cert", "cert.pem", "--tls-key", "key.pem"];
+    let (server, url) = serve(&atoll, &flags);
+    let key = atoll.json(&["key", "create", "test"]);
+    let key = key["key"].as_str().unwrap();
+    let trusting = Atoll::new()
+        .with("ATOLL_API_KEY", key)
+        .with("ATOLL_CA_FILE", atoll.path("cert.pem").to_str().unwrap());
+    let wary = Atoll::new().with("ATOLL_API_KEY", key);
+
+    let believed = trusting.run(&["--server", &url, "session", "ls"]);
+    let doubted = wary.run(&["--server", &url, "session", "ls"]);
+
+    assert!(url.starts_with("https://"), "{url}");
+    assert_eq!(believed.text(), "[]\n", "{}", believed.stderr);
+    assert_eq!((doubted.code, doubted.text().as_str()), (125, ""));
+    stop(server);
 }
 
 fn stop(mut server: Running) {
@@ -36,7 +62,7 @@ fn stop(mut server: Running) {
 
 fn with_key() {
     let atoll = Atoll::new();
-    let (server, url) = serve(&atoll);
+    let (server, url) = serve(&atoll, &[]);
     let key = atoll.json(&["key", "create", "test"]);
     let key = key["key"].as_str().unwrap();
     let (mine, stranger) =
@@ -57,7 +83,7 @@ fn takes_over() {
     let atoll = Atoll::new();
     let session = atoll.session(&[]);
 
-    let (server, _url) = serve(&atoll);
+    let (server, _url) = serve(&atoll, &[]);
 
     assert_eq!(atoll.json(&["daemon", "status"])["mode"], "serve");
     assert_eq!(atoll.ok(&["exec", &session, "--", "echo", "still"]), "still\n");
@@ -67,7 +93,7 @@ fn takes_over() {
 
 fn second() {
     let atoll = Atoll::new();
-    let (server, _url) = serve(&atoll);
+    let (server, _url) = serve(&atoll, &[]);
 
     let ended = atoll.run(&["serve", "--listen", "127.0.0.1:0"]);
 
