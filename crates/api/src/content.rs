@@ -49,3 +49,33 @@ pub(crate) fn outgoing(content: ByteStream) -> Response {
     ];
     (headers, body).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_stops_coming_is_given_up() {
+        let stuck = stream::iter([Ok::<_, io::Error>("begin")]).chain(stream::pending());
+        let mut content = incoming(Body::from_stream(stuck));
+
+        let first = content.next().await.unwrap().unwrap();
+        let second = content.next().await.unwrap().unwrap_err();
+
+        assert_eq!(first, "begin");
+        assert_eq!(second.message(), "the body did not come in time");
+        assert!(content.next().await.is_none(), "an error is final");
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_cut_is_not_taken_for_whole() {
+        let cut = stream::iter([Ok("begin"), Err(io::Error::other("reset"))]);
+        let mut content = incoming(Body::from_stream(cut));
+
+        assert!(content.next().await.unwrap().is_ok());
+        assert!(content.next().await.unwrap().is_err());
+        assert!(content.next().await.is_none());
+    }
+}

@@ -125,6 +125,15 @@ fn no_answer_speaks_of_rust() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_body_that_never_comes_whole_is_given_up() {
+    let stuck = Body::from_stream(futures_util::stream::pending::<Result<Bytes, std::io::Error>>());
+
+    let error = read(stuck, 1 << 20).await.unwrap_err();
+
+    assert_eq!(error.problem().code, "timed_out");
+}
+
 #[test]
 fn a_body_nested_without_end_is_refused() {
     let deep = format!("{{\"limits\":{}", "[".repeat(100_000));

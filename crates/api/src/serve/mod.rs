@@ -1,6 +1,7 @@
 //! Puts the router behind sockets, and bounds what a connection may cost.
 
 mod connection;
+mod lingering;
 mod patient;
 mod tls;
 mod unix;

@@ -63,7 +63,8 @@ async fn no_route_opens_without_a_key_of_the_right_scope() {
             let name = format!("{method} {path}");
             assert_eq!(status(&[]).await, 401, "{name} without a key");
             assert_eq!(status(&[("x-api-key", "wrong")]).await, 401, "{name} with a wrong key");
-            let almost = format!("{}x", &admin[..admin.len() - 1]);
+            let last = if admin.ends_with('x') { 'y' } else { 'x' };
+            let almost = format!("{}{last}", &admin[..admin.len() - 1]);
             assert_eq!(status(&[("x-api-key", &almost)]).await, 401, "{name} with a forged key");
             assert_eq!(status(&[("x-api-key", other)]).await, 403, "{name} without its scope");
             let bearer = format!("Bearer {admin}");

@@ -213,6 +213,29 @@ fn a_certificate_without_its_key_is_refused() {
 }
 
 #[tokio::test]
+async fn a_refusal_arrives_though_the_body_was_not_read() {
+    World::run(async |world| {
+        let (port, server) = tcp(world, None).await;
+        let key = world.key(&[Scope::Admin]).await;
+        let url = format!("http://127.0.0.1:{port}");
+        let client = Client::tcp(&url, &key, &Trust::System).unwrap();
+        let stranger = Client::tcp(&url, "wrong", &Trust::System).unwrap();
+        let long = CreateSession { environment: Some("x".repeat(6 << 20)), ..Default::default() };
+        let absent = "absent".parse().unwrap();
+
+        for _ in 0..20 {
+            let large = client.create_session(&long).await.unwrap_err();
+            let upload = stranger.write_bytes(&absent, "x", vec![0; 6 << 20]).await.unwrap_err();
+
+            assert_eq!(large.code(), Some("too_large"), "{large:?}");
+            assert_eq!(upload.code(), Some("unauthorized"), "{upload:?}");
+        }
+        stopped(world, server).await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_client_that_hangs_up_ends_what_it_runs() {
     World::run(async |world| {
         let (port, server) = tcp(world, None).await;
