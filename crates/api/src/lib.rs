@@ -1,6 +1,6 @@
 //! The HTTP surface: authenticates, translates, streams, and decides nothing else.
 //!
-//! [`router`] is a value: tests call it without a socket. [`serve`] puts it behind TCP (plain or
+//! [`router`] is a value: tests call it without a socket. [`serve()`] puts it behind TCP (plain or
 //! TLS) and the private unix socket. A route exists only as a row of
 //! [`Routes`](access::Routes), which cannot be written without saying who may use it.
 //!

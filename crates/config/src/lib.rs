@@ -1,7 +1,7 @@
 //! Settings: the only reader of files and environment for them.
 //!
 //! [`DEFAULTS`] documents every key and *is* the defaults. A file, the environment and flags are
-//! laid over it in that order by [`load`], which refuses what it does not know, and the result is
+//! laid over it in that order by [`load()`], which refuses what it does not know, and the result is
 //! plain values. Nothing else in Atoll reads an environment variable (`clippy.toml` sees to it).
 
 mod error;

@@ -2,7 +2,7 @@
 //!
 //! An [`Engine`] makes sandboxes; a [`Sandbox`] runs commands and keeps files. Both are small on
 //! purpose: what every engine would write again belongs below them, and what only callers find
-//! convenient is a function over them ([`exec`]).
+//! convenient is a function over them ([`exec()`]).
 //!
 //! Refuse, never ignore: a field of a [`Spec`] that an engine cannot honour is
 //! [`ErrorKind::Unsupported`], because a caller may rely on it for safety. Each bullet in these
