@@ -12,7 +12,8 @@ use atoll_launcher::{Bind, Link};
 
 use super::Parts;
 
-/// Under `/usr`, besides everything that begins with `lib`.
+/// Under `/usr`, besides everything that begins with `lib`. A compiler without its headers would
+/// be there and not work.
 const USR: [&str; 4] = ["bin", "include", "sbin", "share"];
 
 /// At the top, besides everything that begins with `lib`: links into `/usr`, on most hosts.
