@@ -2,12 +2,11 @@
 
 use std::{
     fs,
-    os::unix::fs::MetadataExt as _,
     path::{Component, Path},
 };
 
 use atoll_engine::{Error, Mount, Network, Result, Root, Spec};
-use atoll_launcher::{Bind, Owner, Plan, Weakness};
+use atoll_launcher::{Bind, Plan, Weakness};
 
 use crate::{
     limits::Bounds,
@@ -43,7 +42,7 @@ pub(crate) fn plan(
                 inside(path)?;
                 directory(path)?;
                 let (source, target) = (path.clone(), path.clone());
-                parts.binds.push(Bind { source, target, writable: false, owner: None });
+                parts.binds.push(Bind { source, target, writable: false, as_user: None });
             }
             None
         }
@@ -80,22 +79,22 @@ pub(crate) fn plan(
 
 fn shown(mount: &Mount) -> Result<Bind> {
     inside(&mount.guest)?;
-    let found = directory(&mount.host)?;
+    directory(&mount.host)?;
     Ok(Bind {
         source: mount.host.clone(),
         target: mount.guest.clone(),
         writable: mount.writable,
-        owner: Some(Owner { uid: found.uid(), gid: found.gid(), guest: GUEST }),
+        as_user: Some(GUEST),
     })
 }
 
-/// A directory of the host, and what it is. No message names it: it is the host's.
-fn directory(path: &Path) -> Result<fs::Metadata> {
+/// Whether that is a directory of the host. No message names it: it is the host's.
+fn directory(path: &Path) -> Result<()> {
     if !path.is_absolute() {
         return Err(Error::invalid("a directory to be shown has a relative path"));
     }
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Ok(found),
+        Ok(found) if found.is_dir() => Ok(()),
         Ok(_) => Err(Error::invalid("what is to be shown is no directory")),
         Err(error) => Err(Error::invalid("a directory to be shown is not there").because(error)),
     }

@@ -67,16 +67,9 @@ pub struct Bind {
     pub source: PathBuf,
     pub target: PathBuf,
     pub writable: bool,
-    /// Show what this user and group own as the guest's own, and let the guest act as them.
-    pub owner: Option<Owner>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Owner {
-    pub uid: u32,
-    pub gid: u32,
-    /// The guest's user and group inside.
-    pub guest: u32,
+    /// Show what the directory's owner and group own as this user's and group's inside, and let
+    /// those act as them.
+    pub as_user: Option<u32>,
 }
 
 /// A directory of the sandbox's own.

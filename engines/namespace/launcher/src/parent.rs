@@ -5,7 +5,7 @@ use std::{
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
 };
 
-use atoll_launcher::{Bind, Failure, IDS, Owner, Plan, Report, Step, Weakness, receive, send};
+use atoll_launcher::{Bind, Failure, IDS, Plan, Report, Step, Weakness, receive, send};
 use rustix::{
     fs::{Mode, OFlags, ResolveFlags, openat2},
     mount::{OpenTreeFlags, open_tree},
@@ -135,8 +135,8 @@ fn prepare(plan: &Plan, child: Pid, socket: &OwnedFd) -> Result<(), Failure> {
         trees.push(tree);
     }
     for bind in &plan.binds {
-        if let Some(owner) = bind.owner {
-            trees.push(owned(plan, bind, owner)?);
+        if let Some(user) = bind.as_user {
+            trees.push(owned(bind, plan.ids + user)?);
         }
     }
     let trees: Vec<_> = trees.iter().map(OwnedFd::as_fd).collect();
@@ -167,11 +167,13 @@ fn shared(path: &std::path::Path) -> rustix::io::Result<OwnedFd> {
     open_tree(&directory, "", flags)
 }
 
-/// The host's directory of `bind`, as a mount on which its owner is the guest's user.
-fn owned(plan: &Plan, bind: &Bind, owner: Owner) -> Result<OwnedFd, Failure> {
+/// The host's directory of `bind`, as a mount on which its owner is the guest's `user`.
+fn owned(bind: &Bind, user: u32) -> Result<OwnedFd, Failure> {
     let tree = shared(&bind.source).at(Step::Bind, &bind.source)?;
     let attributes = sys::NO_SUID | sys::NO_DEV | if bind.writable { 0 } else { sys::READ_ONLY };
-    let users = users(plan, owner).at(Step::MapMount, &bind.source)?;
+    // Of what was opened, not of what was there when it was checked.
+    let found = rustix::fs::fstat(&tree).at(Step::Bind, &bind.source)?;
+    let users = users(found.st_uid, found.st_gid, user).at(Step::MapMount, &bind.source)?;
     match sys::set_mount(tree.as_fd(), attributes, Some(users.as_fd()), true) {
         // A file system without id maps: what others may read is still there to be read.
         Err(error) if !bind.writable && error.raw_os_error() == Some(libc::EINVAL) => {
@@ -183,8 +185,9 @@ fn owned(plan: &Plan, bind: &Bind, owner: Owner) -> Result<OwnedFd, Failure> {
     Ok(tree)
 }
 
-/// A user namespace that says: this owner of the file system is that guest, and nobody else is.
-fn users(plan: &Plan, owner: Owner) -> io::Result<OwnedFd> {
+/// A user namespace that says: this owner and this group of the file system are that user of the
+/// host, and nobody else is anybody.
+fn users(owner: u32, group: u32, user: u32) -> io::Result<OwnedFd> {
     let (here, there) =
         socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     match sys::clone(libc::CLONE_NEWUSER)? {
@@ -196,12 +199,8 @@ fn users(plan: &Plan, owner: Owner) -> io::Result<OwnedFd> {
         }
         Cloned::Parent(pid, pidfd) => {
             drop(there);
-            let guest = plan.ids + owner.guest;
-            let mapped = map(
-                pid,
-                &format!("{} {guest} 1\n", owner.uid),
-                &format!("{} {guest} 1\n", owner.gid),
-            );
+            let line = |inside| format!("{inside} {user} 1\n");
+            let mapped = map(pid, &line(owner), &line(group));
             let users = mapped.and_then(|()| users_of(pid));
             drop(here);
             waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED)?;

@@ -24,7 +24,7 @@ use crate::{devices, failure::At as _, mounts, proc, sys};
 const STAGE: &str = "/tmp";
 
 /// Builds the root and moves into it. `trees` are the mounts the parent made: the lower layer if
-/// there is one, then one for each bind with an owner.
+/// there is one, then one for each bind shown as a user's.
 pub(crate) fn build(plan: &Plan, trees: Vec<OwnedFd>) -> Result<(), Failure> {
     rustix::process::umask(Mode::empty());
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
@@ -56,7 +56,7 @@ fn opened(plan: &Plan, mut owned: impl Iterator<Item = OwnedFd>) -> Result<Vec<O
     if plan.is_weak(Weakness::WritableBinds) {
         attributes &= !sys::READ_ONLY;
     }
-    let open = |bind: &Bind| match bind.owner {
+    let open = |bind: &Bind| match bind.as_user {
         Some(_) => owned.next().ok_or(rustix::io::Errno::BADF).at(Step::Bind, &bind.source),
         None => mounts::copy_with(CWD, &bind.source, attributes).at(Step::Bind, &bind.source),
     };
