@@ -1,7 +1,5 @@
 //! Servers that do not keep their word.
 
-use std::sync::Arc;
-
 use atoll_client::{Client, Error, Event, Trust};
 use futures_util::StreamExt as _;
 use tokio::{
@@ -9,16 +7,18 @@ use tokio::{
     net::TcpListener,
 };
 
-/// A client of a server that gives this answer to everything, and hangs up.
+/// A client of a server that gives this answer to one request after another, and hangs up.
 async fn answered(answer: &'static str) -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("its address"));
-    let listener = Arc::new(listener);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = [0; 4096];
             let _ = stream.read(&mut request).await;
             let _ = stream.write_all(answer.as_bytes()).await;
+            let _ = stream.shutdown().await;
+            // Until the client has hung up too, so that nothing on its way is destroyed.
+            while stream.read(&mut request).await.is_ok_and(|read| read > 0) {}
         }
     });
     Client::tcp(&url, "key", &Trust::System).expect("a client")
