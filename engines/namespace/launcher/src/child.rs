@@ -8,7 +8,7 @@ use rustix::{
     io::fcntl_dupfd_cloexec,
 };
 
-use crate::{failure::At as _, identity, root, sys};
+use crate::{failure::At as _, groups, identity, root, sys};
 
 /// Above every number the agent expects something at.
 const FREE: i32 = 256;
@@ -34,6 +34,8 @@ fn start(
         sys::exit();
     };
     identity::become_root().at(Step::Identity, "")?;
+    let doors = descriptors.get(descriptor::FIRST_DOOR..).unwrap_or_default();
+    groups::hide(doors).at(Step::JoinGroups, "")?;
     root::build(plan, trees)?;
     network(plan).at(Step::Network, "")?;
     rustix::system::sethostname(plan.hostname.as_bytes()).at(Step::Identity, "")?;

@@ -27,6 +27,8 @@ pub mod descriptor {
     pub const PROGRAM: usize = 0;
     /// In the message: what becomes [`BOOT`].
     pub const FIRST_KEPT: usize = 1;
+    /// In the message: what becomes the first of [`DOORS`].
+    pub const FIRST_DOOR: usize = 4;
     /// In the agent: what the agent is told, see the agent's protocol.
     pub const BOOT: i32 = 3;
     /// In the agent: where hosts connect.

@@ -8,6 +8,7 @@
 mod child;
 mod devices;
 mod failure;
+mod groups;
 mod identity;
 mod mounts;
 mod parent;

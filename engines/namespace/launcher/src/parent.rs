@@ -98,8 +98,7 @@ fn clone(plan: &Plan) -> Result<Cloned, Failure> {
         | libc::CLONE_NEWPID
         | libc::CLONE_NEWNET
         | libc::CLONE_NEWIPC
-        | libc::CLONE_NEWUTS
-        | libc::CLONE_NEWCGROUP;
+        | libc::CLONE_NEWUTS;
     if plan.is_weak(Weakness::Network) {
         flags &= !libc::CLONE_NEWNET;
     }

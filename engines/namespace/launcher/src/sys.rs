@@ -138,6 +138,13 @@ pub(crate) fn loopback_up() -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// Makes a control group namespace that begins where this process is, and enters it.
+pub(crate) fn unshare_groups() -> io::Result<()> {
+    // SAFETY: changes how this process sees control groups and no memory.
+    let result = unsafe { libc::unshare(libc::CLONE_NEWCGROUP) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Ends this process at once.
 pub(crate) fn exit() -> ! {
     // SAFETY: takes no pointer and does not return.
