@@ -17,8 +17,9 @@ use rustix::{
 use crate::{mounts, sys};
 
 /// Files that show the host's inside or act on it: an empty file covers them.
-const HIDDEN: [&str; 11] = [
+const HIDDEN: [&str; 12] = [
     "cmdline",
+    "interrupts",
     "kallsyms",
     "kcore",
     "key-users",
