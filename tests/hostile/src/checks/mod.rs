@@ -1,0 +1,60 @@
+//! The checks, by the letters of the catalogue.
+
+mod agent;
+mod channels;
+mod disk;
+mod engines;
+mod environment;
+mod files;
+mod kernel;
+mod memory;
+mod network;
+mod output;
+mod posture;
+mod processes;
+mod race;
+mod surface;
+mod system;
+mod time;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use crate::check::{Check, claim};
+
+/// Every check of the tier.
+pub fn all() -> Vec<Check> {
+    [
+        posture::checks(),
+        kernel::checks(),
+        surface::checks(),
+        time::checks(),
+        memory::checks(),
+        processes::checks(),
+        output::checks(),
+        disk::checks(),
+        files::checks(),
+        race::checks(),
+        system::checks(),
+        channels::checks(),
+        network::checks(),
+        environment::checks(),
+        engines::checks(),
+        agent::checks(),
+    ]
+    .concat()
+}
+
+/// Fails the check unless every attempt in `told` was answered with one of `answers`.
+fn refused(told: &Value, answers: &[&str]) -> Result<()> {
+    let Some(attempts) = told.as_object() else {
+        anyhow::bail!("the probe told no attempts: {told}")
+    };
+    anyhow::ensure!(!attempts.is_empty(), "the probe attempted nothing");
+    let others: Vec<String> = attempts
+        .iter()
+        .filter(|(_, answer)| !answer.as_str().is_some_and(|answer| answers.contains(&answer)))
+        .map(|(name, answer)| format!("{name}: {answer}"))
+        .collect();
+    claim(others.is_empty(), || format!("not answered with {answers:?}: {}", others.join(", ")))
+}

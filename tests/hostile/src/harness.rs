@@ -1,0 +1,162 @@
+//! The tier as a test program: one test for each check, one for each control, and a last word.
+
+use std::{
+    fs,
+    os::unix::process::CommandExt as _,
+    process::{Command, ExitCode},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result};
+use atoll_engine::Engine as _;
+use atoll_namespace::{Config, NamespaceEngine};
+use libtest_mimic::{Arguments, Failed, Trial};
+
+use crate::{canary, check::Control, checks, run, world::World};
+
+/// Where CI says that a missing engine is a failure.
+const REQUIRED: &str = "ATOLL_REQUIRE_ENGINES";
+
+type Body = Box<dyn FnOnce(&Arc<World>) -> Result<(), Failed> + Send>;
+
+type Lazy = Arc<Mutex<Option<Arc<World>>>>;
+
+/// Runs the tests that the command line asks for.
+#[expect(clippy::disallowed_methods, reason = "a test's settings are its environment")]
+pub fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let Some(variable) = std::env::var(canary::VARIABLE).ok() else { return with_canary() };
+    settle();
+    let before = own();
+    let required = std::env::var_os(REQUIRED).is_some();
+    let missing = unavailable();
+    let world = Lazy::default();
+    let trials = trials(&world, &variable, missing.as_deref(), required);
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    let held = world.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let Some(held) = held else { return conclusion.exit_code() };
+    last_word(held, before, conclusion.exit_code())
+}
+
+/// Starts this program again with a secret in its environment.
+fn with_canary() -> ExitCode {
+    let again = || -> Result<std::io::Error> {
+        let program = std::env::current_exe()?;
+        let arguments = std::env::args_os().skip(1);
+        let secret = canary::token()?;
+        Ok(Command::new(program).args(arguments).env(canary::VARIABLE, secret).exec())
+    };
+    say(&format!("cannot start again: {:?}", again()));
+    ExitCode::FAILURE
+}
+
+/// Does once what leaves something open for as long as a process lives: tokio's handling of the
+/// ends of children.
+fn settle() {
+    if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        runtime.block_on(async { tokio::process::Command::new("/bin/true").status().await.ok() });
+    }
+}
+
+/// Why this host cannot run the tier; none if it can.
+fn unavailable() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("the namespace engine needs root here".to_owned());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let directory = tempfile::tempdir().ok()?;
+    let engine = NamespaceEngine::new(Config::new(directory.path()));
+    runtime.block_on(engine.probe()).err().map(|error| error.to_string())
+}
+
+fn trials(world: &Lazy, variable: &str, missing: Option<&str>, required: bool) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    let ignored = missing.is_some() && !required;
+    let mut add = |name: String, body: Body| {
+        let (world, variable) = (Arc::clone(world), variable.to_owned());
+        let missing = missing.map(str::to_owned);
+        let trial = Trial::test(name, move || match missing {
+            Some(why) => Err(format!("the engine is missing: {why}").into()),
+            None => body(&shared(&world, variable)?),
+        });
+        trials.push(trial.with_ignored_flag(ignored));
+    };
+    for check in checks::all() {
+        let (name, control) = (format!("{} {}", check.id, check.claim), check.control);
+        let sound = check.clone();
+        add(name.clone(), Box::new(move |world| run::sound(world, &sound)));
+        match control {
+            Control::None(_) => {}
+            Control::Against(_) | Control::Eventually(_) => {
+                let chance = matches!(control, Control::Eventually(_));
+                let body = move |world: &Arc<World>| run::control(world, &check, chance);
+                add(format!("{name} (control)"), Box::new(body));
+            }
+        }
+    }
+    trials
+}
+
+/// The one world, made by whoever needs it first.
+fn shared(world: &Lazy, variable: String) -> Result<Arc<World>, Failed> {
+    let mut world = world.lock().unwrap_or_else(PoisonError::into_inner);
+    if world.is_none() {
+        *world = Some(World::new(variable).map_err(|error| format!("{error:#}"))?);
+    }
+    world.clone().ok_or_else(|| "no world".into())
+}
+
+/// What this process itself holds (I2): descriptors and threads. The programs the engine keeps in
+/// memory for as long as it lives do not count.
+fn own() -> (usize, usize) {
+    let kept = |target: &&std::path::PathBuf| {
+        !target.starts_with("/memfd:atoll-launcher (deleted)")
+            && !target.starts_with("/memfd:atoll-agent (deleted)")
+    };
+    let threads = fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
+    (descriptors().iter().filter(kept).count(), threads)
+}
+
+fn descriptors() -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    entries.filter_map(|entry| fs::read_link(entry.path()).ok()).collect()
+}
+
+/// Ends the world and tells what is left of it, what was vacuous, and what has no control.
+fn last_word(world: Arc<World>, before: (usize, usize), code: ExitCode) -> ExitCode {
+    let notes = world.notes();
+    let ended = world.end().and_then(|()| {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while own() != before && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let after = own();
+        anyhow::ensure!(
+            after == before,
+            "I2: {after:?} descriptors and threads, not {before:?}: {:?}",
+            descriptors()
+        );
+        Ok(())
+    });
+    for note in notes {
+        say(&format!("note: {note}"));
+    }
+    for check in checks::all() {
+        if let Control::None(why) = check.control {
+            say(&format!("without control: {} {}: {why}", check.id, check.claim));
+        }
+    }
+    match ended.context("after everything") {
+        Ok(()) => code,
+        Err(error) => {
+            say(&format!("FAILED {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "the last words of a test program")]
+fn say(text: &str) {
+    println!("{text}");
+}

@@ -1,0 +1,91 @@
+//! A file service as it should not be: it resolves a guest's paths on the host.
+//!
+//! What the checks of paths are run against to see that they can fail.
+
+use std::{fs, io, path::PathBuf};
+
+use async_trait::async_trait;
+use atoll_engine::{ByteStream, Entry, Error, ErrorKind, Files, Listing, Result};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+
+/// Files under a directory of the host, if one asks nicely.
+#[derive(Debug)]
+pub struct NaiveFiles {
+    pub root: PathBuf,
+}
+
+impl NaiveFiles {
+    fn at(&self, path: &str) -> PathBuf {
+        self.root.join(path.trim_start_matches('/'))
+    }
+}
+
+#[async_trait]
+impl Files for NaiveFiles {
+    async fn read(&self, path: &str) -> Result<ByteStream> {
+        let path = self.at(path);
+        let content = blocking(move || {
+            use io::Read as _;
+            let mut content = Vec::new();
+            fs::File::open(path)?.take(1 << 20).read_to_end(&mut content)?;
+            Ok(content)
+        })
+        .await?;
+        Ok(futures_util::stream::iter([Ok(Bytes::from(content))]).boxed())
+    }
+
+    async fn write(&self, path: &str, mut content: ByteStream) -> Result<()> {
+        let mut file = fs::File::create(self.at(path)).map_err(|error| wrong(&error))?;
+        while let Some(chunk) = content.next().await {
+            io::Write::write_all(&mut file, &chunk?).map_err(|error| wrong(&error))?;
+        }
+        Ok(())
+    }
+
+    async fn list(&self, _: &str) -> Result<Listing> {
+        Err(Error::unsupported("no check needs it"))
+    }
+
+    async fn stat(&self, _: &str) -> Result<Entry> {
+        Err(Error::unsupported("no check needs it"))
+    }
+
+    async fn make_directory(&self, path: &str) -> Result<()> {
+        fs::create_dir_all(self.at(path)).map_err(|error| wrong(&error))
+    }
+
+    async fn rename(&self, from: &str, to: &str) -> Result<()> {
+        fs::rename(self.at(from), self.at(to)).map_err(|error| wrong(&error))
+    }
+
+    async fn copy(&self, from: &str, to: &str) -> Result<()> {
+        fs::copy(self.at(from), self.at(to)).map(|_| ()).map_err(|error| wrong(&error))
+    }
+
+    async fn remove(&self, path: &str) -> Result<()> {
+        fs::remove_file(self.at(path)).map_err(|error| wrong(&error))
+    }
+
+    async fn set_mode(&self, path: &str, mode: u32) -> Result<()> {
+        use std::os::unix::fs::PermissionsExt as _;
+        fs::set_permissions(self.at(path), fs::Permissions::from_mode(mode))
+            .map_err(|error| wrong(&error))
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    body: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = tokio::task::spawn_blocking(body).await;
+    done.map_err(|error| Error::internal(error.to_string()))?.map_err(|error| wrong(&error))
+}
+
+fn wrong(error: &io::Error) -> Error {
+    let kind = match error.kind() {
+        io::ErrorKind::NotFound => ErrorKind::NotFound,
+        io::ErrorKind::PermissionDenied => ErrorKind::Denied,
+        _ => ErrorKind::Invalid,
+    };
+    Error::new(kind, error.to_string())
+}
