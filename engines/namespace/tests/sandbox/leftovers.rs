@@ -81,8 +81,7 @@ fn what_a_dead_daemon_made_is_found(stage: &Stage, runtime: &Runtime) {
         }
         assert_eq!(String::from_utf8(output).unwrap(), "one\ntwo\n");
         stage.engine.destroy(&named("orphan")).await.unwrap();
-        // It was nobody's child here: the host's first process takes it away.
-        wait_until("traces stay", || marks.seen().is_empty());
+        assert_eq!(marks.seen_but_the_dead(), [""; 0]);
     });
 }
 

@@ -1,6 +1,7 @@
 //! What only this engine promises, beyond the contract.
 //!
-//! Needs root: without it the tests are ignored, or fail if `ATOLL_REQUIRE_ENGINES` is set.
+//! Where the engine's probe fails, for want of root perhaps, the tests are ignored, or fail if
+//! `ATOLL_REQUIRE_ENGINES` is set.
 
 #![expect(clippy::unwrap_used, reason = "a test program")]
 
@@ -11,6 +12,7 @@ mod stage;
 
 use std::process::ExitCode;
 
+use atoll_engine::Engine as _;
 use libtest_mimic::{Arguments, Trial};
 use stage::Stage;
 use tokio::runtime::Runtime;
@@ -30,11 +32,13 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let tests: Vec<Test> = [&posture::TESTS[..], &roots::TESTS[..], &leftovers::TESTS[..]].concat();
-    let usable = rustix::process::geteuid().is_root();
+    let probed = Runtime::new().unwrap().block_on(Stage::new().engine.probe());
+    let problem = probed.err().map(|error| error.to_string());
     let trial = |(name, test): Test| {
+        let (problem, ignored) = (problem.clone(), problem.is_some() && !engines_are_required());
         Trial::test(name, move || {
-            if !usable {
-                return Err("needs root".into());
+            if let Some(problem) = problem {
+                return Err(problem.into());
             }
             // Dropped after the runtime, when nothing is being made any more.
             let stage = Stage::new();
@@ -42,7 +46,7 @@ fn main() -> ExitCode {
             test(&stage, &runtime);
             Ok(())
         })
-        .with_ignored_flag(!usable && !engines_are_required())
+        .with_ignored_flag(ignored)
     };
     libtest_mimic::run(&Arguments::from_args(), tests.into_iter().map(trial).collect()).exit_code()
 }

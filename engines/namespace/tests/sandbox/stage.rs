@@ -68,8 +68,18 @@ impl Marks {
         let named = self.directory.to_string_lossy();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         seen.extend(mounts.lines().filter(|line| line.contains(&*named)).map(str::to_owned));
-        seen.extend(processes(self.ids).iter().map(|path| format!("process {}", path.display())));
+        for process in processes(self.ids) {
+            let dead =
+                fs::read_to_string(process.join("stat")).is_ok_and(|stat| stat.contains(") Z "));
+            let what = if dead { "remains of process" } else { "process" };
+            seen.push(format!("{what} {}", process.display()));
+        }
         seen
+    }
+
+    /// Without the dead that wait for a parent which is not this test.
+    pub(crate) fn seen_but_the_dead(&self) -> Vec<String> {
+        self.seen().into_iter().filter(|mark| !mark.starts_with("remains")).collect()
     }
 }
 
