@@ -20,12 +20,22 @@ use crate::{
 /// Where output goes and in which form.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Printer {
-    json: bool,
+    form: Form,
     quiet: bool,
     /// Standard output and standard error take colour.
     colour: (bool, bool),
     /// Standard error is a terminal that can redraw a line.
     progress: bool,
+}
+
+/// The form of answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Table,
+    /// Nobody said, and the output is no terminal.
+    Json,
+    /// JSON was asked for in so many words.
+    JsonAskedFor,
 }
 
 /// How a word is meant.
@@ -42,7 +52,11 @@ impl Printer {
         let (out, err) = (io::stdout().is_terminal(), io::stderr().is_terminal());
         let plain = here.plain();
         Self {
-            json: globals.json || !(globals.table || out),
+            form: match (globals.json, globals.table || out) {
+                (true, _) => Form::JsonAskedFor,
+                (false, true) => Form::Table,
+                (false, false) => Form::Json,
+            },
             quiet: globals.quiet,
             colour: (out && !plain, err && !plain),
             progress: err && !plain && !globals.quiet,
@@ -59,11 +73,19 @@ impl Printer {
 
     /// The answer: `value` for programs, `text` for people.
     pub(crate) fn answer(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result {
-        if !self.json {
+        if self.form == Form::Table {
             return self::text(&text());
         }
         let json = serde_json::to_string_pretty(value);
         self::text(&json.doing(|| "cannot write the answer".into())?)
+    }
+
+    /// One line: what is said is the same in a pipe, and JSON only where it was asked for.
+    pub(crate) fn line(self, value: &impl Serialize, text: impl FnOnce() -> String) -> Result {
+        if self.form != Form::JsonAskedFor {
+            return self::text(&text());
+        }
+        self::text(&serde_json::to_string(value).doing(|| "cannot write the answer".into())?)
     }
 
     /// A heading within a text for people.
@@ -178,7 +200,7 @@ mod tests {
     use super::*;
 
     const PLAIN: Printer =
-        Printer { json: false, quiet: false, colour: (false, false), progress: false };
+        Printer { form: Form::Table, quiet: false, colour: (false, false), progress: false };
 
     #[test]
     fn a_table_has_aligned_columns_and_no_trailing_spaces() {

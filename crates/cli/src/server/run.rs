@@ -169,7 +169,7 @@ async fn announce(record: &Record, service: &Service, printer: Printer) -> Resul
         Word::Ready.say();
         return Ok(());
     };
-    printer.answer(record, || format!("listening on {url}"))?;
+    printer.line(record, || format!("listening on {url}"))?;
     if service.keys().await.is_ok_and(|keys| keys.is_empty()) {
         printer.note("there is no API key yet, and every request over the network needs one");
         printer.hint("make one with `atoll key create NAME`");

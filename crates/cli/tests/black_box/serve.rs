@@ -13,6 +13,7 @@ use crate::{
 pub(crate) const CASES: &[Case] = &[
     ("a_server_is_reached_over_the_network_with_a_key_only", with_key),
     ("a_server_takes_over_from_a_private_one", takes_over),
+    ("a_server_says_where_it_is_in_one_line_of_json_if_asked", says_json),
     ("a_second_server_of_a_data_directory_is_refused", second),
     ("a_key_is_shown_once_and_can_be_removed", keys),
     ("an_address_beyond_loopback_needs_tls", beyond_loopback),
@@ -22,7 +23,7 @@ pub(crate) const CASES: &[Case] = &[
 
 /// A server on a free port, and its address.
 fn serve(atoll: &Atoll, flags: &[&str]) -> (Running, String) {
-    let mut command = atoll.command(&["serve", "--listen", "127.0.0.1:0", "--table"]);
+    let mut command = atoll.command(&["serve", "--listen", "127.0.0.1:0"]);
     command.args(flags);
     let mut running = Running::start(command.stderr(Stdio::piped()));
     let line = running.line();
@@ -88,6 +89,17 @@ fn takes_over() {
     assert_eq!(atoll.json(&["daemon", "status"])["mode"], "serve");
     assert_eq!(atoll.ok(&["exec", &session, "--", "echo", "still"]), "still\n");
     atoll.ok(&["session", "rm", &session]);
+    stop(server);
+}
+
+fn says_json() {
+    let atoll = Atoll::new();
+    let mut server =
+        Running::start(&mut atoll.command(&["serve", "--listen", "127.0.0.1:0", "--json"]));
+
+    let said: Value = serde_json::from_str(&server.line()).unwrap();
+
+    assert!(said["url"].as_str().unwrap().starts_with("http://127.0.0.1:"), "{said}");
     stop(server);
 }
 
