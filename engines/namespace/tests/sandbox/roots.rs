@@ -7,7 +7,8 @@ use std::{
     process::Command,
 };
 
-use atoll_engine::{Engine as _, ErrorKind, Mount, Root, Spec};
+use atoll_engine::{Engine as _, ErrorKind, Limits, Mount, Root, Spec};
+use atoll_types::quantity::Size;
 use tokio::runtime::Runtime;
 
 use crate::{
@@ -15,7 +16,8 @@ use crate::{
     stage::{Stage, make, named, run, text},
 };
 
-pub(crate) const TESTS: [Test; 6] = [
+pub(crate) const TESTS: [Test; 7] = [
+    ("roots::the_smallest_sandbox_runs_a_program", the_smallest_sandbox_runs_a_program),
     ("roots::a_directory_is_shared_and_never_changed", a_directory_is_shared_and_never_changed),
     ("roots::a_link_in_a_directory_leads_nowhere_else", a_link_in_a_directory_leads_nowhere_else),
     ("roots::a_mount_is_written_as_its_owner", a_mount_is_written_as_its_owner),
@@ -26,6 +28,21 @@ pub(crate) const TESTS: [Test; 6] = [
         a_mount_that_became_a_link_is_not_followed,
     ),
 ];
+
+fn the_smallest_sandbox_runs_a_program(stage: &Stage, runtime: &Runtime) {
+    runtime.block_on(async {
+        let limits = Limits {
+            memory: Some(Size(8 << 20)),
+            cpus: Some(0.01),
+            pids: Some(4),
+            open_files: Some(16),
+            disk: Some(Size(1 << 20)),
+            ..Limits::default()
+        };
+        let sandbox = make(&stage.engine, "a", &Spec { limits, ..Spec::default() }).await;
+        assert_eq!(text(&sandbox, "echo small > file; cat file").await, "small\n");
+    });
+}
 
 /// A root file system with a shell and a few programs, and all they link.
 fn small_root(at: &Path) {
