@@ -15,20 +15,29 @@ use crate::{
     world::World,
 };
 
-/// How long something may take to become true.
-pub const SOON: Duration = Duration::from_secs(10);
+/// How long something may take to become true on a busy machine.
+pub const SOON: Duration = Duration::from_secs(30);
 
 /// How long a check may take, and how long a control of chance may try.
 const LONG: Duration = Duration::from_secs(150);
 const TRIES: Duration = Duration::from_mins(1);
 
 /// Asks again and again until it is true or [`SOON`] has passed.
-pub async fn eventually<F, R>(mut ask: F) -> Result<bool>
+pub async fn eventually<F, R>(ask: F) -> Result<bool>
 where
     F: FnMut() -> R,
     R: Future<Output = Result<bool>>,
 {
-    let deadline = Instant::now() + SOON;
+    within(SOON, ask).await
+}
+
+/// Asks again and again until it is true or so much time has passed.
+pub async fn within<F, R>(time: Duration, mut ask: F) -> Result<bool>
+where
+    F: FnMut() -> R,
+    R: Future<Output = Result<bool>>,
+{
+    let deadline = Instant::now() + time;
     loop {
         if ask().await? {
             return Ok(true);

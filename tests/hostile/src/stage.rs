@@ -93,14 +93,14 @@ impl Stage {
         let traces = self.world.traces(&id);
         let made = Made { engine, id, traces };
         self.made.lock().map_err(|_| anyhow::anyhow!("poisoned"))?.push(made);
-        Ok(Ground { sandbox, world: Arc::clone(&self.world) })
+        Ok(Ground { sandbox, world: Arc::clone(&self.world), weak: self.weak })
     }
 
     /// The engine's second view of a sandbox, as a restarted daemon would have it.
     pub async fn attach_again(&self, ground: &Ground, weaknesses: &[Weakness]) -> Result<Ground> {
         let engine = self.world.engine(if self.weak { weaknesses } else { &[] });
         let sandbox = engine.attach(ground.sandbox.id()).await?.context("it can be found again")?;
-        Ok(Ground { sandbox, world: Arc::clone(&self.world) })
+        Ok(Ground { sandbox, world: Arc::clone(&self.world), weak: self.weak })
     }
 
     /// A sandbox, or nothing around the probe at all.

@@ -58,5 +58,9 @@ pub(crate) fn surroundings() -> Value {
         .skip(1)
         .filter_map(|line| Some(line.split_whitespace().next()?.to_owned()))
         .collect();
-    json!({ "sockets": attempts.told(), "interfaces": interfaces, "routes": routes })
+    let namespace = fs::read_link("/proc/self/ns/net").map(|path| path.display().to_string()).ok();
+    json!({
+        "sockets": attempts.told(), "interfaces": interfaces, "routes": routes,
+        "namespace": namespace,
+    })
 }

@@ -85,7 +85,7 @@ async fn starved(stage: Arc<Stage>) -> Result<()> {
     let answered = tokio::time::timeout(PATIENCE, answers).await;
 
     claim(matches!(answered, Ok(Ok(()))), || format!("the agent is silent: {answered:?}"))?;
-    ground.quiet(0).await?;
+    ground.quiet().await?;
     ground.answers().await
 }
 

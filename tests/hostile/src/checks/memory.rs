@@ -47,7 +47,7 @@ async fn together(stage: Arc<Stage>) -> Result<()> {
 
     let hit = ran.outcome.limits_hit.contains(&LimitHit::Memory);
     claim(hit, || format!("144 of 64 MiB were held at once: {}", ran.told()))?;
-    ground.quiet(0).await?;
+    ground.quiet().await?;
     ground.answers().await
 }
 

@@ -128,6 +128,8 @@ fn host_addresses() -> Vec<String> {
 async fn surroundings(stage: Arc<Stage>) -> Result<()> {
     let place = stage.place(stage.usual()).await?;
     let told = place.probe(&["surroundings"]).await?;
+    let host = fs::read_link("/proc/self/ns/net")?.display().to_string();
+    claim(told["namespace"] != host, || "it is the host's own network".to_owned())?;
     claim(told["interfaces"] == json!(["lo"]), || told.to_string())?;
     claim(told["routes"] == json!([]), || told.to_string())?;
     let mut sockets = told["sockets"].clone();

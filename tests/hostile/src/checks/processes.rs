@@ -1,6 +1,6 @@
 //! C: processes.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use atoll_engine::{ErrorKind, LimitHit, Limits, ProcessId};
@@ -11,6 +11,7 @@ use tokio::io::AsyncReadExt as _;
 use crate::{
     check::{Check, check, claim},
     ground::{Ground, probe},
+    run::eventually,
     stage::{Stage, usual},
     world::Weakness,
 };
@@ -63,7 +64,7 @@ async fn bomb(stage: Arc<Stage>, program: &str) -> Result<()> {
     let stopped = told["error"] == "EAGAIN" && told["made"].as_u64().is_some_and(|made| made < 40);
     claim(stopped, || format!("with 40 allowed: {told}"))?;
     claim(ran.outcome.limits_hit.contains(&LimitHit::Pids), || ran.told())?;
-    ground.quiet(0).await?;
+    ground.quiet().await?;
     ground.answers().await
 }
 
@@ -74,7 +75,7 @@ async fn churn(stage: Arc<Stage>) -> Result<()> {
     let told = ground.probe(&["churn", "3000", stay]).await?;
 
     anyhow::ensure!(told["made"].as_u64().is_some_and(|made| made >= 2990), "{told}");
-    ground.quiet(0).await
+    ground.quiet().await
 }
 
 async fn zombies(stage: Arc<Stage>) -> Result<()> {
@@ -84,7 +85,7 @@ async fn zombies(stage: Arc<Stage>) -> Result<()> {
     let told = ground.probe(&["zombies", "30", kind]).await?;
 
     anyhow::ensure!(told["made"] == 30, "{told}");
-    ground.quiet(0).await
+    ground.quiet().await
 }
 
 /// Ends the command and looks for what it left. A command that ended by itself may leave things,
@@ -93,7 +94,7 @@ async fn descendants(stage: Arc<Stage>, ended: &[&str], by_itself: &[&str]) -> R
     let ground = stage.sandbox(stage.usual()).await?;
     if stage.weak {
         ground.run(probe(by_itself)).await?;
-        return ground.quiet(0).await;
+        return ground.quiet().await;
     }
     let (process, _) = ground.start_and_hear(probe(ended)).await?;
     // The command, and what it made.
@@ -101,7 +102,7 @@ async fn descendants(stage: Arc<Stage>, ended: &[&str], by_itself: &[&str]) -> R
 
     ground.sandbox.kill(process).await?;
 
-    ground.quiet(0).await?;
+    ground.quiet().await?;
     ground.answers().await
 }
 
@@ -127,9 +128,13 @@ async fn waits_for_output(stage: &Stage) -> Result<()> {
     child.wait().await?;
     let told: Value = serde_json::from_str(&text)?;
     let daemon = told["daemon"].as_i64().context("the daemon's number")?;
-    let line = std::fs::read_to_string(format!("/proc/{daemon}/stat")).unwrap_or_default();
-    let alive = !line.is_empty() && !line.contains(") Z ");
-    claim(alive, || "the result came only when the holder was gone".to_owned())
+    // It closes its files a moment before it is gone.
+    let gone = eventually(|| async {
+        let line = std::fs::read_to_string(format!("/proc/{daemon}/stat")).unwrap_or_default();
+        Ok(line.is_empty() || line.contains(") Z ") || line.contains(") X "))
+    })
+    .await?;
+    claim(!gone, || "the result came only when the holder was gone".to_owned())
 }
 
 /// A process ends, another gets its number, then the first is signalled by its handle.
@@ -139,8 +144,16 @@ async fn reuse(stage: Arc<Stage>) -> Result<()> {
     let (first, pid) = ended_process(&ground).await?;
     let command = probe(&["reuse", &pid.to_string(), "60"]).with_stdin();
     let (second, _) = ground.start_and_hear(command).await?;
-    rewind(&stage, &ground, pid).await?;
-    let told: Value = serde_json::from_str(&ground.hear(second, 1).await?)?;
+    let mut line = None;
+    for _ in 0..10 {
+        rewind(&stage, &ground, pid).await?;
+        let wait = Duration::from_secs(5);
+        if let Ok(heard) = tokio::time::timeout(wait, ground.hear(second, 1)).await {
+            line = Some(heard?);
+            break;
+        }
+    }
+    let told: Value = serde_json::from_str(&line.context("the number never came again")?)?;
     anyhow::ensure!(told["reused"] == pid, "the number did not come again: {told}");
 
     if stage.weak {
