@@ -33,4 +33,4 @@ lint:
 
 bench: build
 	@scripts/setup bench
-	cargo run --locked --release --package atoll-bench -- --atoll $(ATOLL)
+	cargo run --locked --release --package atoll-bench -- --atoll $(ATOLL) $(ARGS)
