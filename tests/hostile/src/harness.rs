@@ -27,6 +27,7 @@ type Lazy = Arc<Mutex<Option<Arc<World>>>>;
 pub fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let Some(variable) = std::env::var(canary::VARIABLE).ok() else { return with_canary() };
+    protect();
     settle();
     let before = own();
     let required = std::env::var_os(REQUIRED).is_some();
@@ -49,6 +50,12 @@ fn with_canary() -> ExitCode {
     };
     say(&format!("cannot start again: {:?}", again()));
     ExitCode::FAILURE
+}
+
+/// Asks the kernel to spare this program when memory is short, as services do, so that the checks
+/// see whether guests inherit that.
+fn protect() {
+    fs::write("/proc/self/oom_score_adj", "-500").ok();
 }
 
 /// Does once what leaves something open for as long as a process lives: tokio's handling of the
@@ -127,7 +134,7 @@ fn descriptors() -> Vec<std::path::PathBuf> {
 fn last_word(world: Arc<World>, before: (usize, usize), code: ExitCode) -> ExitCode {
     let notes = world.notes();
     let ended = world.end().and_then(|()| {
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + run::SOON;
         while own() != before && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -72,6 +72,10 @@ fn compare(told: &Value) -> Result<()> {
     let found = portable(told)?;
     let committed = snapshot::committed("posture.json", &found)?;
     let differences = snapshot::differences(&committed, &found);
+    let score = told["oom_score_adj"].as_str().and_then(|score| score.parse::<i32>().ok());
+    claim(score.is_some_and(|score| score >= 0), || {
+        format!("the kernel spares it when memory is short: {score:?}")
+    })?;
     claim(differences.is_empty(), || format!("the posture differs: {}", differences.join("; ")))
 }
 
