@@ -2,6 +2,7 @@
 
 use std::{
     io,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -20,7 +21,7 @@ use crate::{
     arguments::Place,
     failure::{Doing as _, Failure, Result},
     invocation::Invocation,
-    part::Part,
+    part::Destination,
     progress::Progress,
     signal::Stop,
 };
@@ -29,7 +30,8 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(
     after_help = "One of the two is SESSION:PATH, with PATH relative to the session's home directory; the other
-is a file of this machine, or `-` for standard input or output.
+is a file of this machine, or `-` for standard input or output. A new file gets the permissions of
+the one it is a copy of; one of this machine that was there keeps its own.
 
 Examples:
   atoll cp data.csv SESSION:
@@ -98,8 +100,13 @@ async fn into(
             .hint(format!("pack it: tar c {shown} | atoll cp - {session}:packed.tar")));
     }
     let path = inside(client, session, path, name(&source)?).await?;
-    let progress = Progress::new(invocation.printer, &shown, Some(about.len()));
-    Ok(client.write_file(session, &path, counted(file, progress)).await?)
+    let size = about.is_file().then_some(about.len());
+    let progress = Progress::new(invocation.printer, &shown, size);
+    client.write_file(session, &path, counted(file, progress)).await?;
+    if about.is_file() {
+        client.set_file_mode(session, &path, about.mode() & 0o777).await?;
+    }
+    Ok(())
 }
 
 /// Where in the session a file of that name goes: into a directory, or to the path itself.
@@ -132,18 +139,22 @@ async fn out(
             directory(path).hint(format!("pack it: atoll exec {session} -- tar c {path} | tar x"))
         );
     }
-    // The size a link has is not that of what it points to.
-    let size = (entry.kind == Kind::File).then_some(entry.size);
+    // The size and mode a link has are not those of what it points to.
+    let (size, mode) = match entry.kind {
+        Kind::File => (Some(entry.size), Some(entry.mode)),
+        _ => (None, None),
+    };
     let content = client.read_file(session, path).await?;
     let progress = Progress::new(invocation.printer, path, size);
     let Place::Host(target) = to else {
         return pump(content, tokio::io::stdout(), progress).await;
     };
     let target = if target.is_dir() { target.join(last(path)?) } else { target };
-    let part = Part::beside(&target)?;
-    let file = File::from_std(part.file()?);
+    let opening = tokio::task::spawn_blocking(move || Destination::of(&target, mode));
+    let destination = opening.await.doing(|| "cannot write".into())??;
+    let file = File::from_std(destination.file()?);
     pump(content, file, progress).await?;
-    part.finish()
+    destination.finish()
 }
 
 async fn pump(

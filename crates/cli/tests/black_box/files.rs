@@ -1,6 +1,6 @@
 //! `atoll cp`.
 
-use std::fs;
+use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use crate::{
     Case,
@@ -11,6 +11,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_file_goes_in_and_comes_out_unchanged", there_and_back),
     ("a_file_goes_into_a_directory_under_its_own_name", into_directory),
     ("streams_are_copied_both_ways", streams),
+    ("a_program_can_be_run_where_it_was_copied_to", programs),
     ("a_copy_that_fails_leaves_nothing", fails),
 ];
 
@@ -48,6 +49,22 @@ fn streams() {
 
     assert_eq!(ended.code, 0, "{ended:?}");
     assert_eq!(back.stdout, b"some bytes\0");
+}
+
+fn programs() {
+    let atoll = Atoll::new();
+    let session = atoll.session(&[]);
+    fs::write(atoll.path("program"), "#!/bin/sh\necho ran").unwrap();
+    fs::set_permissions(atoll.path("program"), fs::Permissions::from_mode(0o755)).unwrap();
+
+    atoll.ok(&["cp", "program", &format!("{session}:")]);
+    let ran = atoll.ok(&["exec", &session, "--", "./program"]);
+    atoll.ok(&["cp", &format!("{session}:program"), "back"]);
+    let shown = atoll.ok(&["cp", &format!("{session}:program"), "/dev/stdout"]);
+
+    assert_eq!(ran, "ran\n");
+    assert_eq!(fs::metadata(atoll.path("back")).unwrap().permissions().mode() & 0o100, 0o100);
+    assert_eq!(shown, "#!/bin/sh\necho ran");
 }
 
 fn fails() {
