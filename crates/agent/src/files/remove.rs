@@ -14,8 +14,11 @@ use rustix::{
     io::Errno,
 };
 
-use super::{Files, place::Place};
-use crate::failure::of_file;
+use super::{
+    Files,
+    place::{Place, open_directory},
+};
+use crate::failure::{invalid, of_file};
 
 /// Directories kept open.
 const OPEN: usize = 32;
@@ -24,13 +27,24 @@ const PATIENCE: u8 = 3;
 /// Names removed before others have their turn.
 const TURN: usize = 1000;
 
-/// Removes a file, a link itself, or a directory with all it holds.
+/// Removes a file, a link itself, or a directory with all it holds. The home and what it lies in
+/// stay, whatever they are called: they could only be emptied.
 pub(super) async fn remove(files: &Files, path: &str) -> Result<(), Failure> {
-    let place = files.path(path)?;
+    if matches!(path.trim_end_matches('/').rsplit('/').next(), Some("" | "." | "..")) {
+        return Err(invalid("a path to remove ends in a name, not in `.` or `..`"));
+    }
+    let (place, home) = (files.path(path)?, files.home.clone());
     let what = place.asked().to_owned();
+    let begin = move || {
+        let failed = |cause: Errno| of_file(place.asked(), &cause.into());
+        let found = place.place().map_err(failed)?;
+        if holds_home(&found, &home).map_err(failed)? {
+            return Err(invalid("the home directory and those it lies in cannot be removed"));
+        }
+        Removal::begin(found).map_err(failed)
+    };
+    let Some(mut removal) = files.pool.run(begin).await?? else { return Ok(()) };
     let failed = |cause: Errno| of_file(&what, &cause.into());
-    let begin = files.pool.run(move || Removal::begin(place.place()?)).await?;
-    let Some(mut removal) = begin.map_err(failed)? else { return Ok(()) };
     loop {
         let turn = move || {
             let result = removal.advance();
@@ -40,6 +54,25 @@ pub(super) async fn remove(files: &Files, path: &str) -> Result<(), Failure> {
         removal = back;
         if result.map_err(failed)? {
             return Ok(());
+        }
+    }
+}
+
+/// Whether it is the home or a directory that lies above it.
+fn holds_home(place: &Place, home: &str) -> Result<bool, Errno> {
+    let found = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let Ok(mut above) = open_directory(home) else { return Ok(false) };
+    let mut here = identity(&fstat(&above)?);
+    loop {
+        if here == identity(&found) {
+            return Ok(true);
+        }
+        above = openat(&above, "..", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+        let below = here;
+        here = identity(&fstat(&above)?);
+        // The root is its own parent.
+        if here == below {
+            return Ok(false);
         }
     }
 }
