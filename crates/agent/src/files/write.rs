@@ -38,10 +38,11 @@ pub(super) async fn receive(files: &Files, path: &str, stream: &Stream) -> Resul
     let mut draft = Draft::begin(files, path, None).await?;
     loop {
         let Ok(Some(Upload { part: Some(part) })) = stream.recv().await else {
-            return Err(invalid("the upload ended before it was whole"));
+            let broken = |_: &mut Draft| Err(invalid("the upload ended before it was whole"));
+            return draft.then(broken).await.map(|(_, ())| ());
         };
         match part {
-            Part::Chunk(data) => draft = draft.then(move |draft| draft.write(&data)).await?,
+            Part::Chunk(data) => (draft, ()) = draft.then(move |draft| draft.write(&data)).await?,
             Part::End(_) => return draft.then(Draft::commit).await.map(drop),
         }
     }
@@ -54,21 +55,16 @@ pub(super) async fn copy(files: &Files, from: &str, to: &str) -> Result<(), Fail
     let (mut source, stat) = files.pool.run(move || open_regular(&source)).await??;
     let mut draft = Draft::begin(files, to, Some(stat.st_mode & 0o777)).await?;
     loop {
-        let (back, next, more) = draft
-            .with(move |draft| {
-                let more = draft.copy(&source);
-                (source, more)
-            })
-            .await
-            .map(|(draft, (source, more))| (source, draft, more))?;
-        (source, draft) = (back, next);
-        if !more? {
+        let piece = move |draft: &mut Draft| draft.copy(&source).map(|more| (source, more));
+        let more;
+        (draft, (source, more)) = draft.then(piece).await?;
+        if !more {
             return draft.then(Draft::commit).await.map(drop);
         }
     }
 }
 
-/// A file that is not yet in its place. Dropped before that, it is removed.
+/// A file that is not yet in its place. Dropped before that, it is removed soon after.
 struct Draft {
     pool: Pool,
     path: Path,
@@ -125,25 +121,24 @@ impl Draft {
         }
     }
 
-    /// Does something to it on a thread of its own.
-    async fn with<T: Send + 'static>(
+    /// Does something to it on another thread. If that fails nothing is left of it when that is
+    /// told: what it took of the disk is free again before anyone acts on the failure.
+    async fn then<T: Send + 'static>(
         mut self,
-        action: impl FnOnce(&mut Self) -> T + Send + 'static,
+        action: impl FnOnce(&mut Self) -> Result<T, Failure> + Send + 'static,
     ) -> Result<(Self, T), Failure> {
         let pool = self.pool.clone();
-        let work = move || {
-            let result = action(&mut self);
-            (self, result)
+        let work = move || match action(&mut self) {
+            Ok(result) => Ok((self, result)),
+            Err(failure) => {
+                if let Some(name) = self.name.take() {
+                    let _ = unlinkat(&self.place.directory, &name, AtFlags::empty());
+                }
+                drop(self);
+                Err(failure)
+            }
         };
-        pool.run(work).await
-    }
-
-    async fn then(
-        self,
-        action: impl FnOnce(&mut Self) -> Result<(), Failure> + Send + 'static,
-    ) -> Result<Self, Failure> {
-        let (draft, result) = self.with(action).await?;
-        result.map(|()| draft)
+        pool.run(work).await?
     }
 
     fn failed(&self, cause: Errno) -> Failure {

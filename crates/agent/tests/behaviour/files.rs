@@ -123,7 +123,7 @@ async fn an_upload_that_is_not_finished_changes_nothing() {
     finished.finish();
     let failure = within(answer(&finished)).await.unwrap().unwrap_err();
     assert_eq!(failure.kind(), FailureKind::Invalid);
-    eventually("nothing is left", || agent.names() == ["file"]).await;
+    assert_eq!(agent.names(), ["file"], "nothing is left when it is told");
 
     let dropped = agent.open(Call::WriteFile(at("file"))).await;
     dropped.send(&chunk("half")).await.unwrap();
@@ -303,10 +303,24 @@ async fn removing_takes_all_but_what_links_lead_to() {
 
     assert_eq!(agent.names(), ["kept"]);
     assert!(agent.home().join("kept/file").exists());
-    for path in ["/", "..", "kept/.."] {
+}
+
+#[tokio::test]
+async fn the_home_and_what_it_lies_in_are_not_removed_by_any_name() {
+    let agent = Agent::new().await;
+    agent.shell("mkdir kept; : > kept/file; ln -s ../.. up").await;
+    let home = agent.home().to_str().unwrap().to_owned();
+    let (parent, name) = home.rsplit_once('/').unwrap();
+    let around = format!("kept/../../{name}");
+
+    let dots = ["/", "//", ".", "./", "..", "kept/.", "kept/..", "kept/../..", "up/.."];
+    for path in dots.into_iter().chain([home.as_str(), parent, around.as_str()]) {
         let failure = agent.ask(Call::Remove(at(path))).await.unwrap_err();
-        assert_eq!(failure.kind(), FailureKind::Invalid, "{path}");
+        assert_eq!(failure.kind(), FailureKind::Invalid, "{path}: {}", failure.message);
     }
+
+    assert_eq!(agent.names(), ["kept", "up"]);
+    assert!(agent.home().join("kept/file").exists());
 }
 
 #[tokio::test]
@@ -394,8 +408,8 @@ async fn no_room_is_exhausted_and_leaves_the_old_file() {
     let failure = agent.write("small/file", &vec![1; 1 << 20]).await.unwrap_err();
 
     assert_eq!(failure.kind(), FailureKind::Exhausted, "{}", failure.message);
-    let left = || fs::read_dir(&small.0).unwrap().count();
-    eventually("nothing is left", || left() == 1).await;
+    let left = fs::read_dir(&small.0).unwrap().count();
+    assert_eq!(left, 1, "nothing is left when it is told");
     assert_eq!(agent.read("small/file").await.unwrap(), b"old");
 }
 
