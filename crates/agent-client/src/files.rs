@@ -67,7 +67,12 @@ impl Files for AgentSandbox {
             .living(async {
                 let begun = self.inner.flows.begin(Call::WriteFile(path));
                 let stream = within(ANSWER, begun).await?;
-                upload(&stream, content).await?;
+                if let Err(error) = upload(&stream, content).await {
+                    // The agent answers when nothing is left of what it had of the file.
+                    stream.finish();
+                    let _ = within(ANSWER, line::answer(&stream)).await;
+                    return Err(error);
+                }
                 match within(LONG, line::answer(&stream)).await? {
                     Answer::Done(_) => Ok(()),
                     _ => Err(failure::nonsense()),
