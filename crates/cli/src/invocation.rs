@@ -80,12 +80,12 @@ impl Invocation {
         }
     }
 
-    /// The server the settings name, or the private one if it runs.
-    pub(crate) async fn client_if_any(&self) -> Result<Option<Client>> {
-        match self.remote()? {
-            Some(client) => Ok(Some(client)),
-            None => Ok(server::find(&self.place()).await.map(|found| Client::unix(found.socket))),
+    /// Like [`Self::client`], but none where no server has ever been: looking makes nothing.
+    pub(crate) async fn client_if_used(&self) -> Result<Option<Client>> {
+        if self.remote()?.is_none() && !self.place().used()? {
+            return Ok(None);
         }
+        self.client().await.map(Some)
     }
 }
 

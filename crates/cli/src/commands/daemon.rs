@@ -1,13 +1,16 @@
 //! `atoll daemon`: the server that commands start for themselves.
 
+use std::path::{Path, PathBuf};
+
 use atoll_client::{Client, Filter};
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use crate::{
     commands::session::{all, lives},
     failure::{Failure, Result},
     invocation::Invocation,
-    server::{self, Found, Mode},
+    server::{self, Found, Mode, Record},
 };
 
 /// Look at, or stop, the server of the data directory
@@ -58,17 +61,29 @@ pub(crate) async fn run(command: Command, invocation: &Invocation) -> Result<u8>
     }
 }
 
+/// A server and its files.
+#[derive(Serialize)]
+struct Running<'a> {
+    #[serde(flatten)]
+    record: &'a Record,
+    socket: &'a Path,
+    /// None for `atoll serve`, which writes to its standard error.
+    log: Option<PathBuf>,
+}
+
 async fn status(invocation: &Invocation) -> Result<u8> {
     let place = invocation.place();
+    place.used()?;
     let found = server::find(&place).await;
-    let record = found.as_ref().map(|found| &found.record);
-    invocation.printer.answer(&record, || match record {
-        Some(record) => {
-            let log = match record.mode {
-                Mode::Private => format!("\nlog: {}", place.log().display()),
-                Mode::Serve => String::new(),
-            };
-            format!("{record}\nsocket: {}{log}", place.socket().display())
+    let shown = found.as_ref().map(|Found { record, socket }| Running {
+        record,
+        socket,
+        log: (record.mode == Mode::Private).then(|| place.log()),
+    });
+    invocation.printer.answer(&shown, || match &shown {
+        Some(Running { record, socket, log }) => {
+            let log = log.iter().map(|log| format!("\nlog: {}", log.display()));
+            format!("{record}\nsocket: {}{}", socket.display(), log.collect::<String>())
         }
         None => "no server runs; commands start one when they need it".to_owned(),
     })?;

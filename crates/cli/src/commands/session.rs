@@ -128,7 +128,7 @@ async fn list(arguments: List, invocation: &Invocation) -> Result {
         metadata: arguments.metadata.into_iter().map(|pair| (pair.name, pair.value)).collect(),
         ..Filter::default()
     };
-    let mut sessions = match invocation.client_if_any().await? {
+    let mut sessions = match invocation.client_if_used().await? {
         Some(client) => all(&client, filter).await?,
         None => Vec::new(),
     };

@@ -76,6 +76,12 @@ impl Place {
         self.0.join("atoll.db")
     }
 
+    /// Whether a server has ever kept records here. A directory one may not look into is an error:
+    /// nobody can tell.
+    pub(crate) fn used(&self) -> Result<bool> {
+        self.store().try_exists().doing(|| format!("cannot look into {}", self.0.display()))
+    }
+
     /// Where an engine keeps its sandboxes.
     pub(crate) fn engine(&self, name: &str) -> PathBuf {
         self.0.join("engines").join(name)
@@ -102,6 +108,16 @@ mod tests {
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
 
         assert!(Place::new(directory.path()).make().is_err());
+    }
+
+    #[test]
+    fn a_place_nobody_can_look_into_is_not_one_without_records() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        fs::write(&file, "").unwrap();
+
+        assert!(!Place::new(&directory.path().join("missing")).used().unwrap());
+        assert!(Place::new(&file).used().is_err());
     }
 
     #[test]

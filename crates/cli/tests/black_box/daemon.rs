@@ -34,6 +34,10 @@ fn starts_and_stops() {
     assert!(!runs(&atoll));
     atoll.ok(&["engines"]);
     assert!(runs(&atoll));
+    let status = atoll.json(&["daemon", "status"]);
+    for file in ["socket", "log"] {
+        assert!(std::fs::exists(status[file].as_str().unwrap()).unwrap(), "{status}");
+    }
     atoll.ok(&["daemon", "stop"]);
     assert!(!runs(&atoll));
     atoll.ok(&["daemon", "stop"]);
@@ -68,6 +72,7 @@ fn adopted() {
     let before = pid(&atoll);
 
     atoll.ok(&["daemon", "stop", "--keep"]);
+    assert_eq!(atoll.sessions(), [session.as_str()]);
 
     assert_eq!(atoll.ok(&["exec", &session, "--", "cat", "note"]), "before\n");
     assert_ne!(pid(&atoll), before);
