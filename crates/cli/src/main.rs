@@ -24,6 +24,7 @@ use crate::{
     failure::{Doing as _, Result},
     invocation::Invocation,
     printer::Printer,
+    signal::End,
 };
 
 fn main() -> ExitCode {
@@ -36,7 +37,11 @@ fn main() -> ExitCode {
     let surroundings = Surroundings::of_process();
     let printer = Printer::new(&arguments.globals, &surroundings);
     match run(arguments, surroundings) {
-        Ok(code) => code.into(),
+        Ok(End::Code(code)) => code.into(),
+        Ok(End::Asked(asked)) => {
+            asked.obey();
+            asked.code().into()
+        }
         Err(failure) => {
             if background {
                 server::Word::from(&failure).say();
@@ -47,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments, surroundings: Surroundings) -> Result<u8> {
+fn run(arguments: Arguments, surroundings: Surroundings) -> Result<End> {
     let serves = matches!(
         arguments.command,
         Command::Serve(_) | Command::Daemon(commands::daemon::Command::Run(_))
@@ -64,17 +69,17 @@ fn run(arguments: Arguments, surroundings: Surroundings) -> Result<u8> {
     ended
 }
 
-async fn dispatch(arguments: Arguments, surroundings: Surroundings) -> Result<u8> {
+async fn dispatch(arguments: Arguments, surroundings: Surroundings) -> Result<End> {
     let Arguments { globals, command } = arguments;
     let invocation = Invocation::new(&globals, surroundings, |flags| match &command {
         Command::Serve(arguments) => arguments.set(flags),
         _ => Ok(()),
     })?;
     let invocation = &invocation;
-    match command {
-        Command::Run(arguments) => commands::run::run(arguments, invocation).await,
-        Command::Exec(arguments) => commands::exec::run(arguments, invocation).await,
-        Command::Cp(arguments) => commands::cp::run(arguments, invocation).await,
+    let code = match command {
+        Command::Run(arguments) => return commands::run::run(arguments, invocation).await,
+        Command::Exec(arguments) => return commands::exec::run(arguments, invocation).await,
+        Command::Cp(arguments) => return commands::cp::run(arguments, invocation).await,
         Command::Session(command) => commands::session::run(command, invocation).await,
         Command::Serve(_) => commands::serve::run(invocation).await,
         Command::Daemon(command) => commands::daemon::run(command, invocation).await,
@@ -85,5 +90,6 @@ async fn dispatch(arguments: Arguments, surroundings: Surroundings) -> Result<u8
         Command::Prune(arguments) => commands::prune::run(arguments, invocation).await,
         Command::Config(command) => commands::config::run(&command, invocation),
         Command::Completions(arguments) => commands::completions::run(&arguments),
-    }
+    }?;
+    Ok(End::Code(code))
 }

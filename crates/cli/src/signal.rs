@@ -1,5 +1,7 @@
 //! The wish to stop: ^C, `kill`, a terminal that was closed.
 
+mod sys;
+
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::{Doing as _, Result};
@@ -17,14 +19,28 @@ pub(crate) struct Stop {
 pub(crate) struct Asked(u8);
 
 impl Asked {
-    /// The exit code of a program ended by it.
+    /// The exit code shells show for a program ended by it.
     pub(crate) fn code(self) -> u8 {
         128 + self.0
+    }
+
+    /// Ends this process by the signal that asked, as if nobody had listened: a shell stops its
+    /// loop only for a program that ^C ended. Returns where signals cannot do that, as in the first
+    /// process of a container.
+    pub(crate) fn obey(self) {
+        sys::end_by(self.0);
     }
 
     pub(crate) fn hangup(self) -> bool {
         self.0 == 1
     }
+}
+
+/// How a command ended that listens for signals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Code(u8),
+    Asked(Asked),
 }
 
 impl Stop {

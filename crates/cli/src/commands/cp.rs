@@ -23,7 +23,7 @@ use crate::{
     invocation::Invocation,
     part::Destination,
     progress::Progress,
-    signal::Stop,
+    signal::{End, Stop},
 };
 
 /// Copy a file into a session or out of it
@@ -46,13 +46,13 @@ pub(crate) struct Arguments {
     to: Place,
 }
 
-pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result<u8> {
+pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result<End> {
     let mut stop = Stop::new()?;
     let copy = copy(arguments, invocation);
     tokio::select! {
-        copied = copy => copied.map(|()| 0),
+        copied = copy => copied.map(|()| End::Code(0)),
         // What was half written goes with the dropped future.
-        asked = stop.asked() => Ok(asked.code()),
+        asked = stop.asked() => Ok(End::Asked(asked)),
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     failure::Result,
     follow::{self, Followed},
     invocation::Invocation,
-    signal::Stop,
+    signal::{End, Stop},
 };
 
 /// Run a command in a session
@@ -48,7 +48,7 @@ pub(crate) struct Arguments {
     command: Vec<String>,
 }
 
-pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result<u8> {
+pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result<End> {
     let mut stop = Stop::new()?;
     let client = invocation.client().await?;
     let session = arguments.session.clone();
@@ -59,17 +59,17 @@ pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result
         followed = follow::follow(&client, &session, process, start.stdin) => followed?,
         asked = stop.asked() => {
             client.kill_process(&session, process).await?;
-            return Ok(asked.code());
+            return Ok(End::Asked(asked));
         }
     };
     match followed {
         Followed::Ended(end) => {
             follow::explain(invocation.printer, &end);
-            Ok(follow::exit_code(&end))
+            Ok(End::Code(follow::exit_code(&end)))
         }
         Followed::Unread => {
             client.kill_process(&session, process).await?;
-            Ok(follow::UNREAD)
+            Ok(End::Code(follow::UNREAD))
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     failure::{Doing as _, Failure, Result},
     follow::{self, Followed},
     invocation::Invocation,
-    signal::Stop,
+    signal::{End, Stop},
     witness,
 };
 
@@ -38,7 +38,7 @@ Examples:
 )]
 pub(crate) struct Arguments {
     /// A file to run; `-` reads the code from standard input
-    #[arg(value_name = "FILE", required_unless_present = "code")]
+    #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The code itself
     #[arg(long, short, conflicts_with = "file")]
@@ -59,28 +59,28 @@ pub(crate) struct Arguments {
     sandbox: SandboxArguments,
 }
 
-pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result<u8> {
+pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result<End> {
     let source = Source::of(&arguments)?;
     let request = request(&arguments)?;
     // From here on a signal must not end us before the session is gone.
     let mut stop = Stop::new()?;
     let client = invocation.client().await?;
     let session = tokio::select! {
-        session = client.create_session(&request) => session?.session_id,
+        session = create(&client, request, &arguments) => session?,
         // Dropping the request makes the server undo it.
-        asked = stop.asked() => return Ok(asked.code()),
+        asked = stop.asked() => return Ok(End::Asked(asked)),
     };
 
     let work = within(&client, &session, source, &arguments, invocation);
     let code = tokio::select! {
-        code = work => code,
-        asked = stop.asked() => Ok(asked.code()),
+        code = work => code.map(End::Code),
+        asked = stop.asked() => Ok(End::Asked(asked)),
     };
     let ended = tokio::select! {
         ended = client.delete_session(&session, None) => ended,
         asked = stop.asked() => {
             invocation.printer.note(format_args!("session {session} may be left"));
-            return Ok(asked.code());
+            return Ok(End::Asked(asked));
         }
     };
     match (code, ended) {
@@ -90,6 +90,27 @@ pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result
         }
         (code, _) => code,
     }
+}
+
+/// Makes the session, which lives a little longer than its program, if the server allows that.
+async fn create(
+    client: &Client,
+    mut request: CreateSession,
+    arguments: &Arguments,
+) -> Result<SessionId> {
+    let made = match (client.create_session(&request).await, arguments.timeout) {
+        (Err(error), Some(timeout)) if too_long(&error) => {
+            request.timeout = Some(timeout);
+            client.create_session(&request).await
+        }
+        (made, _) => made,
+    };
+    Ok(made?.session_id)
+}
+
+/// Whether it is the session's timeout that the server refuses.
+fn too_long(error: &atoll_client::Error) -> bool {
+    matches!(error, atoll_client::Error::Refused(refused) if refused.message.starts_with("`timeout`"))
 }
 
 /// What to run, read before anything is made.
@@ -106,7 +127,10 @@ impl Source {
         if let Some(code) = &arguments.code {
             return Ok(Self::Code(code.clone()));
         }
-        let path = arguments.file.as_deref().unwrap_or(Path::new("-"));
+        let path = arguments.file.as_deref().ok_or_else(|| {
+            Failure::usage("there is nothing to run")
+                .hint("give code with -c, a FILE, or - for standard input")
+        })?;
         if path == Path::new("-") {
             let mut code = String::new();
             let mut stdin = io::stdin();

@@ -2,6 +2,7 @@
 
 use std::{
     io::{Read as _, Write as _},
+    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -21,7 +22,10 @@ pub(crate) struct Atoll {
 /// What a command left.
 #[derive(Debug)]
 pub(crate) struct Ended {
+    /// As a shell shows it.
     pub(crate) code: i32,
+    /// What ended the command itself, if it was a signal.
+    pub(crate) signal: Option<i32>,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: String,
 }
@@ -167,8 +171,9 @@ fn finish(mut child: Child) -> Ended {
     let status = wait(&mut child);
     let stdout = stdout.join().unwrap().unwrap();
     let stderr = String::from_utf8_lossy(&stderr.join().unwrap().unwrap()).into_owned();
-    let code = status.code().unwrap_or(-1);
-    Ended { code, stdout, stderr }
+    let signal = status.signal();
+    let code = status.code().unwrap_or_else(|| 128 + signal.unwrap_or_default());
+    Ended { code, signal, stdout, stderr }
 }
 
 fn wait(child: &mut Child) -> ExitStatus {

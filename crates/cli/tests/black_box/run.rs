@@ -12,6 +12,7 @@ pub(crate) const CASES: &[Case] = &[
     ("an_exit_code_is_passed_on", exit_code),
     ("a_signal_is_128_and_its_number", signal),
     ("a_timeout_is_told_from_other_ends", timeout),
+    ("the_longest_timeout_is_allowed", longest),
     ("running_out_of_memory_is_told_from_other_ends", memory),
     ("every_byte_of_output_survives", bytes),
     ("standard_input_is_passed_on", stdin),
@@ -59,6 +60,17 @@ fn timeout() {
     assert_eq!(ended.code, 124, "{ended:?}");
     assert!(ended.stderr.contains("timeout"), "{ended:?}");
     assert!(ended.stderr.contains("\nhint: "), "{ended:?}");
+}
+
+fn longest() {
+    let atoll = Atoll::new();
+
+    let allowed = atoll.run(&["run", "--timeout", "24h", "-c", "print(1)"]);
+    let refused = atoll.run(&["run", "--timeout", "25h", "-c", "print(1)"]);
+
+    assert_eq!((allowed.code, allowed.text().as_str()), (0, "1\n"), "{allowed:?}");
+    assert_eq!(refused.code, 125, "{refused:?}");
+    assert!(refused.stderr.contains("90000"), "{refused:?}");
 }
 
 fn memory() {
@@ -156,7 +168,8 @@ fn interrupted() {
 
         running.signal(signal);
 
-        assert_eq!(running.finish().code, code);
+        let ended = running.finish();
+        assert_eq!((ended.code, ended.signal), (code, Some(signal.as_raw())));
         assert_eq!(atoll.sessions(), [""; 0]);
     }
 }

@@ -8,6 +8,8 @@ pub(crate) const CASES: &[Case] = &[
     ("a_misspelled_setting_is_an_error_with_a_hint", misspelled),
     ("where_a_setting_came_from_is_shown", origin),
     ("completions_are_printed", completions),
+    ("what_cannot_be_looked_into_is_not_empty", not_empty),
+    ("a_run_of_nothing_says_what_to_give", nothing_to_run),
     ("listing_nothing_starts_nothing", lists_nothing),
     ("the_doctor_needs_no_server", doctor),
     ("help_has_examples", help),
@@ -72,6 +74,24 @@ fn lists_nothing() {
 
     assert_eq!(atoll.ok(&["session", "ls"]), "[]\n");
     assert!(!atoll.path(".local").exists());
+}
+
+fn not_empty() {
+    let atoll = Atoll::new();
+    std::fs::write(atoll.path("file"), "").unwrap();
+
+    let ended = atoll.run(&["--data-dir", "file", "session", "ls"]);
+
+    assert_eq!((ended.code, ended.text().as_str()), (125, ""), "{ended:?}");
+}
+
+fn nothing_to_run() {
+    let atoll = Atoll::new();
+
+    let ended = atoll.run(&["run"]);
+
+    assert_eq!(ended.code, 2, "{ended:?}");
+    assert!(ended.stderr.contains("-c, a FILE, or - for standard input"), "{ended:?}");
 }
 
 fn doctor() {
