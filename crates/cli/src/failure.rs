@@ -16,12 +16,15 @@ pub(crate) const NOT_THERE: u8 = 127;
 pub(crate) struct Failure {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
+    /// The exit code.
     pub(crate) code: u8,
+    /// The server's code for it, if a server said it.
+    pub(crate) kind: Option<String>,
 }
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: None, code: OURS }
+        Self { message: message.into(), hint: None, code: OURS, kind: None }
     }
 
     /// The command line is at fault.

@@ -7,15 +7,17 @@ use atoll_types::{
     execution::Reason,
     id::{ProcessId, SessionId},
     limits::LimitHit,
-    process::{ProcessEnd, Stream},
+    process::ProcessEnd,
 };
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, Stderr, Stdout};
+use tokio::io::AsyncReadExt as _;
 
 use crate::{
     failure::{Failure, OURS, Result},
+    output::Output,
     printer::Printer,
+    words,
 };
 
 /// How much of standard input goes into one request.
@@ -40,6 +42,7 @@ pub(crate) async fn follow(
     session: &SessionId,
     process: ProcessId,
     stdin: bool,
+    output: &mut Output,
 ) -> Result<Followed> {
     let events = client.attach_process(session, process, 0, 0).await?;
     let feeding = async {
@@ -49,41 +52,25 @@ pub(crate) async fn follow(
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        followed = pass_on(events) => followed,
+        followed = pass_on(events, output) => followed,
         () = feeding => unreachable!("feeding never returns"),
     }
 }
 
-async fn pass_on(mut events: Events) -> Result<Followed> {
-    let (mut stdout, mut stderr) = (tokio::io::stdout(), tokio::io::stderr());
+async fn pass_on(mut events: Events, output: &mut Output) -> Result<Followed> {
     while let Some(event) = events.next().await {
         match event? {
-            Event::Output { stream, data, .. } => {
-                match write(&mut stdout, &mut stderr, stream, &data).await {
-                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-                        return Ok(Followed::Unread);
-                    }
-                    Err(error) => return Err(Failure::new(format!("cannot write: {error}"))),
-                    Ok(()) => {}
+            Event::Output { stream, data, .. } => match output.write(stream, &data).await {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return Ok(Followed::Unread);
                 }
-            }
+                Err(error) => return Err(Failure::new(format!("cannot write: {error}"))),
+                Ok(()) => {}
+            },
             Event::End(end) => return Ok(Followed::Ended(end)),
         }
     }
     Err(Failure::new("the output ended before the process did"))
-}
-
-async fn write(out: &mut Stdout, err: &mut Stderr, stream: Stream, data: &[u8]) -> io::Result<()> {
-    match stream {
-        Stream::Stdout => {
-            out.write_all(data).await?;
-            out.flush().await
-        }
-        Stream::Stderr => {
-            err.write_all(data).await?;
-            err.flush().await
-        }
-    }
 }
 
 /// Passes standard input on until it, or the process's interest in it, ends.
@@ -115,11 +102,21 @@ pub(crate) fn exit_code(end: &ProcessEnd) -> u8 {
     u8::try_from(code).unwrap_or(OURS)
 }
 
-/// Says why the process ended, where its exit code alone does not.
-pub(crate) fn explain(printer: Printer, end: &ProcessEnd) {
+/// Says why the process ended, where its exit code alone does not; on a line of its own, if what
+/// the process wrote has not ended its last.
+pub(crate) fn explain(printer: Printer, end: &ProcessEnd, within_line: bool) {
+    if matches!(end.reason, Reason::Exited) && end.limits_hit.is_empty() {
+        return;
+    }
+    if within_line {
+        printer.new_line();
+    }
     let after = format!("after {:.1}s", end.duration.0.as_secs_f64());
     let (said, hint) = match end.reason {
         Reason::Exited | Reason::Signaled => {
+            if let Some(signal) = end.signal {
+                printer.note(format_args!("ended by signal {}", words::signal(signal)));
+            }
             return end.limits_hit.iter().for_each(|hit| ran_into(printer, *hit));
         }
         Reason::Timeout if end.limits_hit.contains(&LimitHit::Cpu) => (

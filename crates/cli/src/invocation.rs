@@ -10,6 +10,7 @@ use crate::{
     failure::{Doing as _, Failure, Result},
     printer::Printer,
     server::{self, Place},
+    words,
 };
 
 /// One call of `atoll`.
@@ -109,7 +110,7 @@ impl From<atoll_client::Error> for Failure {
             _ => crate::failure::OURS,
         };
         let hint = match &error {
-            atoll_client::Error::Refused(refused) => refused.hint.clone(),
+            atoll_client::Error::Refused(refused) => refused.hint.as_deref().map(words::advice),
             atoll_client::Error::Unreachable { .. } => {
                 Some("is it running? `atoll daemon status` tells of the private one".to_owned())
             }
@@ -118,6 +119,11 @@ impl From<atoll_client::Error> for Failure {
             }
             _ => None,
         };
-        Self { message: error.to_string(), hint, code }
+        let message = match &error {
+            atoll_client::Error::Refused(refused) => words::flags(&refused.message),
+            _ => error.to_string(),
+        };
+        let kind = error.code().map(ToOwned::to_owned);
+        Self { message, hint, code, kind }
     }
 }

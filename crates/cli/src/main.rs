@@ -5,6 +5,7 @@ mod commands;
 mod failure;
 mod follow;
 mod invocation;
+mod output;
 mod part;
 mod printer;
 mod progress;

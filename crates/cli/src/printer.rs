@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::{
     arguments::Globals,
-    failure::{Doing as _, Failure, Result},
+    failure::{Doing as _, Failure, Result, USAGE},
 };
 
 /// Where output goes and in which form.
@@ -36,6 +36,20 @@ enum Form {
     Json,
     /// JSON was asked for in so many words.
     JsonAskedFor,
+}
+
+/// A failure for programs, in the form servers give it.
+#[derive(Serialize)]
+struct Problems<'a> {
+    error: Problem<'a>,
+}
+
+#[derive(Serialize)]
+struct Problem<'a> {
+    code: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
 }
 
 /// How a word is meant.
@@ -65,6 +79,11 @@ impl Printer {
 
     pub(crate) fn quiet(self) -> bool {
         self.quiet
+    }
+
+    /// Whether JSON was asked for, which a pipe alone does not.
+    pub(crate) fn json_asked_for(self) -> bool {
+        self.form == Form::JsonAskedFor
     }
 
     pub(crate) fn progress(self) -> bool {
@@ -131,8 +150,27 @@ impl Printer {
         }
     }
 
+    /// Ends a line of somebody else's, so that what is said next has its own.
+    pub(crate) fn new_line(self) {
+        if !self.quiet {
+            let _ = write(io::stderr(), "");
+        }
+    }
+
     /// Why a command stops; said even when asked to be quiet.
     pub(crate) fn failure(self, failure: &Failure) {
+        if self.form == Form::JsonAskedFor {
+            let Failure { message, hint, code, kind } = failure;
+            let problem = Problem {
+                code: kind.as_deref().unwrap_or(if *code == USAGE { "usage" } else { "failed" }),
+                message,
+                hint: hint.as_deref(),
+            };
+            if let Ok(json) = serde_json::to_string(&Problems { error: problem }) {
+                let _ = write(io::stderr(), &json);
+            }
+            return;
+        }
         let label = self.label(Tone::Bad, "error:");
         let _ = write(io::stderr(), &format!("{label} {}", failure.message));
         if let Some(hint) = &failure.hint {

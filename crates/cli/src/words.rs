@@ -43,6 +43,46 @@ pub(crate) fn size(bytes: u64) -> String {
     indicatif::HumanBytes(bytes).to_string()
 }
 
+/// A signal: `11 (SIGSEGV)`. Those without a name are a number.
+pub(crate) fn signal(number: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
+        "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
+        "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+    ];
+    let name = usize::try_from(number).ok().and_then(|number| NAMES.get(number.checked_sub(1)?));
+    name.map_or_else(|| number.to_string(), |name| format!("{number} (SIG{name})"))
+}
+
+/// What a server advises, in the words of the command line. Other fields it names are settings.
+pub(crate) fn advice(said: &str) -> String {
+    said.replace("mark the request `\"trusted\": true`", "say --trusted").replace(
+        "say it in `language`, or run the file as a `command`",
+        "say it with -l, as in -l python",
+    )
+}
+
+/// What a server says of a request's fields, in the words of the command line.
+pub(crate) fn flags(said: &str) -> String {
+    const FLAGS: [(&str, &str); 14] = [
+        ("`limits.memory`", "--memory"),
+        ("`limits.cpus`", "--cpus"),
+        ("`limits.cpu_time`", "--cpu-time"),
+        ("`limits.pids`", "--pids"),
+        ("`limits.disk`", "--disk"),
+        ("`limits.output`", "--output"),
+        ("`timeout`", "--timeout"),
+        ("`language`:", "--language:"),
+        ("`environment`:", "--environment:"),
+        ("`engine`:", "--engine:"),
+        ("`metadata`:", "--metadata:"),
+        ("`mounts`:", "--volume:"),
+        ("`env`:", "--env:"),
+        ("`cwd`:", "--cwd:"),
+    ];
+    FLAGS.iter().fold(said.to_owned(), |said, (field, flag)| said.replace(field, flag))
+}
+
 /// A text somebody else chose, with nothing in it that a terminal would obey.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()
@@ -90,6 +130,23 @@ mod tests {
         let shown = [0, 3, 60, 310, 7500, 273_600].map(|s| span(Duration::from_secs(s)));
 
         assert_eq!(shown, ["0s", "3s", "1m", "5m 10s", "2h 5m", "3d 4h"]);
+    }
+
+    #[test]
+    fn a_signal_has_its_name() {
+        let shown = [1, 11, 31, 34, 0].map(signal);
+
+        assert_eq!(shown, ["1 (SIGHUP)", "11 (SIGSEGV)", "31 (SIGSYS)", "34", "0"]);
+    }
+
+    #[test]
+    fn fields_are_flags_here() {
+        let asked = "use another, or mark the request `\"trusted\": true`";
+        let setting = "the operator lists it under `mounts`";
+
+        assert_eq!(flags("`limits.memory` is 2g"), "--memory is 2g");
+        assert_eq!(advice(asked), "use another, or say --trusted");
+        assert_eq!(advice(setting), setting);
     }
 
     #[test]

@@ -8,13 +8,15 @@ use crate::{
     failure::Result,
     follow::{self, Followed},
     invocation::Invocation,
+    output::Output,
     signal::{End, Stop},
 };
 
 /// Run a command in a session
 #[derive(Debug, Args)]
 #[command(
-    after_help = "The session stays; ^C ends the command and all it started. Exit codes are those of `atoll run`.
+    after_help = "The session stays; ^C ends the command and all it started. Exit codes are those of `atoll run`,
+and so is what --json does.
 
 Examples:
   atoll exec SESSION -- ls -la
@@ -55,8 +57,9 @@ pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result
     let start = start(arguments);
     let process = client.start_process(&session, &start).await?.id;
 
+    let mut output = Output::new(invocation.printer);
     let followed = tokio::select! {
-        followed = follow::follow(&client, &session, process, start.stdin) => followed?,
+        followed = follow::follow(&client, &session, process, start.stdin, &mut output) => followed?,
         asked = stop.asked() => {
             client.kill_process(&session, process).await?;
             return Ok(End::Asked(asked));
@@ -64,7 +67,7 @@ pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result
     };
     match followed {
         Followed::Ended(end) => {
-            follow::explain(invocation.printer, &end);
+            output.finish(invocation.printer, &end)?;
             Ok(End::Code(follow::exit_code(&end)))
         }
         Followed::Unread => {

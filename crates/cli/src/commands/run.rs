@@ -15,6 +15,7 @@ use crate::{
     failure::{Doing as _, Failure, Result},
     follow::{self, Followed},
     invocation::Invocation,
+    output::Output,
     signal::{End, Stop},
     witness,
 };
@@ -27,6 +28,9 @@ const MARGIN: Duration = Duration::from_mins(1);
 #[command(
     after_help = "The exit code is the program's own; 128+n if signal n ended it, 124 if its time was up, 137 if
 it ran out of memory, 127 if its interpreter is missing, 125 if it is Atoll's fault.
+
+Output is passed on as it comes. With --json there is one object at the end instead: what was
+written, and how it ended.
 
 Examples:
   atoll run -c 'print(6 * 7)'
@@ -186,18 +190,11 @@ async fn within(
             start.file = Some(name);
         }
     }
-    let process = client.start_process(session, &start).await.map_err(|error| {
-        let failure = Failure::from(error);
-        // The server speaks of fields, which here are flags.
-        if start.file.is_some() && failure.message.starts_with("`file`") {
-            failure.hint("say it with --language, for example `-l python`")
-        } else {
-            failure
-        }
-    })?;
-    Ok(match follow::follow(client, session, process.id, start.stdin).await? {
+    let process = client.start_process(session, &start).await?;
+    let mut output = Output::new(invocation.printer);
+    Ok(match follow::follow(client, session, process.id, start.stdin, &mut output).await? {
         Followed::Ended(end) => {
-            follow::explain(invocation.printer, &end);
+            output.finish(invocation.printer, &end)?;
             follow::exit_code(&end)
         }
         Followed::Unread => follow::UNREAD,

@@ -19,6 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     ("code_comes_from_standard_input", code_from_stdin),
     ("a_file_runs_with_its_arguments", file),
     ("a_file_whose_name_tells_no_language_needs_one_said", no_language),
+    ("asked_for_json_a_run_is_one_object", json),
     ("the_current_directory_is_shown_when_asked_for", here),
     ("variables_are_those_given_and_no_others", variables),
     ("an_interrupted_run_leaves_nothing", interrupted),
@@ -50,6 +51,7 @@ fn signal() {
     let ended = atoll.run(&["run", "-l", "sh", "-c", "kill -SEGV $$"]);
 
     assert_eq!(ended.code, 139, "{ended:?}");
+    assert_eq!(ended.stderr, "atoll: ended by signal 11 (SIGSEGV)\n");
 }
 
 fn timeout() {
@@ -127,8 +129,24 @@ fn no_language() {
     let said = atoll.run(&["run", "-l", "sh", "script", "--", "one"]);
 
     assert_eq!(unsaid.code, 125, "{unsaid:?}");
-    assert!(unsaid.stderr.contains("hint: say it with --language"), "{unsaid:?}");
+    assert!(unsaid.stderr.contains("hint: say it with -l"), "{unsaid:?}");
     assert_eq!(said.text(), "one\n", "{}", said.stderr);
+}
+
+fn json() {
+    let atoll = Atoll::new();
+    let code = "echo out; echo err >&2; exit 3";
+
+    let ended = atoll.run(&["run", "--json", "-l", "sh", "-c", code]);
+    let failed = atoll.run(&["run", "--json", "-l", "cobol", "-c", "x"]);
+
+    let result: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
+    assert_eq!((ended.code, ended.stderr.as_str()), (3, ""), "{result}");
+    assert_eq!((&result["stdout"], &result["stderr"]), (&"out\n".into(), &"err\n".into()));
+    assert_eq!((&result["exit_code"], &result["reason"]), (&3.into(), &"exited".into()));
+    let problem: serde_json::Value = serde_json::from_str(&failed.stderr).unwrap();
+    assert_eq!((failed.code, failed.text().as_str()), (125, ""), "{problem}");
+    assert_eq!(problem["error"]["code"], "invalid_request", "{problem}");
 }
 
 fn here() {
@@ -207,4 +225,5 @@ fn not_isolating() {
     assert_eq!(ended.code, 125, "{ended:?}");
     assert_eq!(ended.text(), "");
     assert!(ended.stderr.starts_with("error: "), "{ended:?}");
+    assert!(ended.stderr.contains("say --trusted"), "{ended:?}");
 }
