@@ -9,7 +9,7 @@ use crate::{
     arguments::Globals,
     failure::{Doing as _, Failure, Result},
     printer::Printer,
-    server::{self, Place},
+    server::{self, Place, Record},
     words,
 };
 
@@ -19,6 +19,7 @@ pub(crate) struct Invocation {
     pub(crate) printer: Printer,
     pub(crate) loaded: Loaded,
     pub(crate) surroundings: Surroundings,
+    /// The settings file, whatever named it: a server is started elsewhere, with fewer variables.
     config: Option<PathBuf>,
 }
 
@@ -30,13 +31,13 @@ impl Invocation {
         more: impl FnOnce(&mut Flags) -> Result,
     ) -> Result<Self> {
         let printer = Printer::new(globals, &surroundings);
-        let config = globals.config.as_ref().map(absolute).transpose()?;
         let mut flags = Flags::default();
-        flags.file.clone_from(&config);
+        flags.file = globals.config.as_ref().map(absolute).transpose()?;
         flags.set("data_dir", globals.data_dir.as_ref().map(text).transpose()?);
         flags.set("client.server", globals.server.clone());
         more(&mut flags)?;
         let loaded = atoll_config::load(&flags, &surroundings)?;
+        let config = loaded.file.as_ref().map(absolute).transpose()?;
         Ok(Self { printer, loaded, surroundings, config })
     }
 
@@ -71,14 +72,17 @@ impl Invocation {
 
     /// The server the settings name, or the private one, started if it does not run.
     pub(crate) async fn client(&self) -> Result<Client> {
-        match self.remote()? {
-            Some(client) => Ok(client),
-            None => {
-                server::find_or_start(&self.place(), self.config.as_deref(), &self.surroundings)
-                    .await
-                    .map(Client::unix)
-            }
+        if let Some(client) = self.remote()? {
+            return Ok(client);
         }
+        let (place, config) = (self.place(), self.config.as_deref());
+        let socket = server::find_or_start(&place, config, &self.surroundings).await?;
+        if Record::read(&place).is_some_and(|record| record.differs(&self.loaded)) {
+            self.printer.note("the running server has other settings");
+            self.printer
+                .hint("`atoll daemon stop --keep` lets the next command start one with these");
+        }
+        Ok(Client::unix(socket))
     }
 
     /// Like [`Self::client`], but none where no server has ever been: looking makes nothing.

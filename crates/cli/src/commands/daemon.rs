@@ -55,7 +55,7 @@ pub(crate) async fn run(command: Command, invocation: &Invocation) -> Result<u8>
         Command::Status(Status {}) => status(invocation).await,
         Command::Stop(arguments) => stop(arguments, invocation).await,
         Command::Run(Run {}) => {
-            server::run(invocation.settings(), Mode::Private, invocation.printer).await?;
+            server::run(&invocation.loaded, Mode::Private, invocation.printer).await?;
             Ok(0)
         }
     }

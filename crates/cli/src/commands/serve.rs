@@ -65,6 +65,6 @@ pub(crate) async fn run(invocation: &Invocation) -> Result<u8> {
             "give --tls-cert and --tls-key, or --insecure if something in front of Atoll does TLS",
         ));
     }
-    server::run(settings, Mode::Serve, invocation.printer).await?;
+    server::run(&invocation.loaded, Mode::Serve, invocation.printer).await?;
     Ok(0)
 }

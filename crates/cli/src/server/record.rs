@@ -1,7 +1,10 @@
 //! What a server says of itself, for commands that look for one.
 
-use std::{fmt, fs, io::Write as _, net::SocketAddr, os::unix::fs::MetadataExt as _};
+use std::{
+    collections::BTreeMap, fmt, fs, io::Write as _, net::SocketAddr, os::unix::fs::MetadataExt as _,
+};
 
+use atoll_config::{Loaded, Origin};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -34,13 +37,16 @@ pub(crate) struct Record {
     pub(crate) started_at: Timestamp,
     /// Where it listens besides its socket.
     pub(crate) url: Option<String>,
+    /// What a private server goes by.
+    #[serde(default)]
+    settings: BTreeMap<String, String>,
 }
 
 impl Record {
     /// This process as a server.
-    pub(crate) fn of_this_process(mode: Mode, listen: Option<SocketAddr>, tls: bool) -> Self {
+    pub(crate) fn of_this_process(mode: Mode, listen: Option<SocketAddr>, loaded: &Loaded) -> Self {
         let pid = std::process::id();
-        let scheme = if tls { "https" } else { "http" };
+        let scheme = if loaded.settings.server.tls.is_some() { "https" } else { "http" };
         Self {
             pid,
             start_time: witness::started(pid).unwrap_or_default(),
@@ -49,6 +55,7 @@ impl Record {
             build: build(),
             started_at: Timestamp::now(),
             url: listen.map(|listen| format!("{scheme}://{listen}")),
+            settings: settings(loaded).map(|(key, value, _)| (key.to_owned(), value)).collect(),
         }
     }
 
@@ -79,10 +86,30 @@ impl Record {
         witness::started(self.pid) == Some(self.start_time)
     }
 
+    /// Whether something was said for a command, in a file or a variable, that this private server
+    /// goes by another value of.
+    pub(crate) fn differs(&self, loaded: &Loaded) -> bool {
+        self.mode == Mode::Private
+            && settings(loaded).any(|(key, value, origin)| {
+                *origin != Origin::Default
+                    && self.settings.get(key).is_some_and(|other| *other != value)
+            })
+    }
+
     /// Whether it is of the very program that asks.
     pub(crate) fn is_ours(&self) -> bool {
         self.build == build()
     }
+}
+
+/// The settings that matter to a private server: it has no address, and is nobody's client.
+fn settings(loaded: &Loaded) -> impl Iterator<Item = (&str, String, &Origin)> {
+    let matters = |key: &str| {
+        let elsewhere = key == "data_dir" || key.starts_with("client.");
+        key == "server.idle_exit" || !(elsewhere || key.starts_with("server."))
+    };
+    let all = loaded.origins.iter().filter(move |(key, _)| matters(key));
+    all.map(|(key, (value, origin))| (key.as_str(), value.to_string(), origin))
 }
 
 /// What tells one build of this program from another: its file's time and size.
@@ -112,11 +139,27 @@ impl fmt::Display for Record {
 mod tests {
     use super::*;
 
+    fn loaded(variables: &[(&str, &str)]) -> Loaded {
+        let variables = variables.iter().copied().chain([("HOME", "/nowhere")]);
+        atoll_config::load(&atoll_config::Flags::default(), &variables.collect()).unwrap()
+    }
+
+    #[test]
+    fn only_what_was_said_and_matters_makes_a_server_another() {
+        let small = [("ATOLL_MEMORY", "64m")];
+        let server = Record::of_this_process(Mode::Private, None, &loaded(&small));
+
+        assert!(server.differs(&loaded(&[("ATOLL_MEMORY", "128m")])));
+        assert!(!server.differs(&loaded(&small)));
+        assert!(!server.differs(&loaded(&[])));
+        assert!(!server.differs(&loaded(&[("ATOLL_LISTEN", "127.0.0.1:1")])));
+    }
+
     #[test]
     fn a_record_of_a_living_server_is_found() {
         let directory = tempfile::tempdir().unwrap();
         let place = Place::new(directory.path());
-        let record = Record::of_this_process(Mode::Private, None, false);
+        let record = Record::of_this_process(Mode::Private, None, &loaded(&[]));
 
         record.write(&place).unwrap();
 
@@ -128,7 +171,7 @@ mod tests {
     fn a_record_of_a_dead_server_is_none() {
         let directory = tempfile::tempdir().unwrap();
         let place = Place::new(directory.path());
-        let record = Record::of_this_process(Mode::Serve, None, false);
+        let record = Record::of_this_process(Mode::Serve, None, &loaded(&[]));
 
         Record { start_time: 1, ..record }.write(&place).unwrap();
 

@@ -1,7 +1,7 @@
 //! A server from its first breath to its last.
 
 use atoll_api::{Listener, Tls, UnixSocket};
-use atoll_config::Settings;
+use atoll_config::{Loaded, Settings};
 use atoll_service::{AllowedMount, Engines, Service, Store};
 use rustix::process::setsid;
 use tokio::net::TcpListener;
@@ -15,7 +15,8 @@ use crate::{
 };
 
 /// Serves until a signal, or, if private, until nobody needs it. Sandboxes live on.
-pub(crate) async fn run(settings: &Settings, mode: Mode, printer: Printer) -> Result {
+pub(crate) async fn run(loaded: &Loaded, mode: Mode, printer: Printer) -> Result {
+    let settings = &loaded.settings;
     logging::begin(&settings.log)?;
     if mode == Mode::Private {
         // Not the terminal's any more. It fails only for what is a session of its own already.
@@ -38,7 +39,7 @@ pub(crate) async fn run(settings: &Settings, mode: Mode, printer: Printer) -> Re
     let activity = idle::Activity::new();
     let router = idle::watched(atoll_api::router(service.clone(), api), activity.clone());
     let serving = tokio::spawn(atoll_api::serve(listeners, router, shutdown.clone()));
-    let record = Record::of_this_process(mode, address, settings.server.tls.is_some());
+    let record = Record::of_this_process(mode, address, loaded);
     record.write(&place)?;
     announce(&record, &service, printer).await?;
 

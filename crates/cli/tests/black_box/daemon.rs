@@ -14,6 +14,8 @@ pub(crate) const CASES: &[Case] = &[
     ("a_server_is_started_when_needed_and_stopped_when_told", starts_and_stops),
     ("commands_at_one_time_start_one_server", one_server),
     ("sessions_go_on_under_the_next_server", adopted),
+    ("a_settings_file_holds_for_the_private_server", settings_file),
+    ("settings_a_running_server_does_not_have_are_noted", other_settings),
     ("stopping_ends_the_sessions", ends_sessions),
     ("an_idle_server_ends_by_itself", idle),
     ("the_socket_is_its_owners_alone", socket),
@@ -76,6 +78,31 @@ fn adopted() {
 
     assert_eq!(atoll.ok(&["exec", &session, "--", "cat", "note"]), "before\n");
     assert_ne!(pid(&atoll), before);
+}
+
+fn settings_file() {
+    let atoll = Atoll::new().with("ATOLL_CONFIG", "mine.toml");
+    std::fs::write(atoll.path("mine.toml"), "[limits]\nmemory = '100m'").unwrap();
+
+    let session = atoll.json(&["session", "create"]);
+    let listed = atoll.run(&["session", "ls"]);
+
+    assert_eq!(session["limits"]["memory"], 100 << 20, "{session}");
+    assert_eq!((listed.code, listed.stderr.as_str()), (0, ""));
+}
+
+fn other_settings() {
+    let atoll = Atoll::new();
+    atoll.ok(&["engines"]);
+    let with = |memory: &str| {
+        Running::start(atoll.command(&["engines"]).env("ATOLL_MEMORY", memory)).finish()
+    };
+
+    let (same, other) = (with("512m"), with("100m"));
+
+    assert_eq!((same.code, same.stderr.as_str()), (0, ""));
+    assert_eq!(other.code, 0, "{other:?}");
+    assert!(other.stderr.contains("other settings"), "{other:?}");
 }
 
 fn ends_sessions() {
