@@ -2,13 +2,14 @@
 
 use atoll_agent_client::cgroup::{self, Controller, Host};
 use atoll_engine::{Error, Limits, Result};
+use atoll_types::quantity::Size;
 use rustix::process::{Resource, getrlimit};
 
 /// Below this a shell does not start.
-const LEAST_MEMORY: u64 = 8 << 20;
+const LEAST_MEMORY: Size = Size(8 << 20);
 const LEAST_PIDS: u32 = 4;
 const LEAST_FILES: u32 = 16;
-const LEAST_DISK: u64 = 1 << 20;
+const LEAST_DISK: Size = Size(1 << 20);
 const LEAST_CPUS: f64 = 0.01;
 
 /// What the agent needs for itself, at the very most; what it writes for its callers into the
@@ -32,14 +33,14 @@ pub(crate) struct Bounds {
 /// Refuses what is too small to work and what this host cannot enforce.
 pub(crate) fn bounds(limits: &Limits, groups: &Host) -> Result<Bounds> {
     let memory = limits.memory.map(|size| size.0);
-    least("memory", memory, LEAST_MEMORY)?;
+    least("memory", limits.memory, LEAST_MEMORY)?;
     least("pids", limits.pids, LEAST_PIDS)?;
     least("open_files", limits.open_files, LEAST_FILES)?;
-    least("disk", limits.disk.map(|size| size.0), LEAST_DISK)?;
+    least("disk", limits.disk, LEAST_DISK)?;
     if let Some(cpus) = limits.cpus
         && !(cpus.is_finite() && cpus >= LEAST_CPUS)
     {
-        return Err(Error::invalid(format!("limit below minimum: cpus is at least {LEAST_CPUS}")));
+        return Err(Error::invalid(format!("`limits.cpus` is at least {LEAST_CPUS}")));
     }
     needs(memory.is_some(), groups, Controller::Memory)?;
     needs(limits.pids.is_some(), groups, Controller::Pids)?;
@@ -72,7 +73,7 @@ fn least<T: Copy + PartialOrd + std::fmt::Display>(
 ) -> Result<()> {
     match asked {
         Some(asked) if asked < least => {
-            Err(Error::invalid(format!("limit below minimum: {name} is at least {least}")))
+            Err(Error::invalid(format!("`limits.{name}` is at least {least}")))
         }
         _ => Ok(()),
     }
@@ -95,26 +96,32 @@ fn of_host() -> u64 {
 #[cfg(test)]
 mod tests {
     use atoll_engine::ErrorKind;
-    use atoll_types::quantity::Size;
 
     use super::*;
 
     #[test]
     fn a_limit_too_small_to_work_is_invalid() {
         let host = Host::v2("/nowhere");
-        for limits in [
-            Limits { memory: Some(Size(1 << 20)), ..Limits::default() },
-            Limits { pids: Some(0), ..Limits::default() },
-            Limits { open_files: Some(3), ..Limits::default() },
-            Limits { disk: Some(Size(0)), ..Limits::default() },
-            Limits { cpus: Some(0.0), ..Limits::default() },
-            Limits { cpus: Some(-1.0), ..Limits::default() },
-            Limits { cpus: Some(f64::NAN), ..Limits::default() },
-            Limits { cpus: Some(f64::INFINITY), ..Limits::default() },
+        let cpus = |cpus| Limits { cpus: Some(cpus), ..Limits::default() };
+        for (limits, message) in [
+            (
+                Limits { memory: Some(Size(1 << 20)), ..Limits::default() },
+                "`limits.memory` is at least 8m",
+            ),
+            (Limits { pids: Some(0), ..Limits::default() }, "`limits.pids` is at least 4"),
+            (
+                Limits { open_files: Some(3), ..Limits::default() },
+                "`limits.open_files` is at least 16",
+            ),
+            (Limits { disk: Some(Size(0)), ..Limits::default() }, "`limits.disk` is at least 1m"),
+            (cpus(0.0), "`limits.cpus` is at least 0.01"),
+            (cpus(-1.0), "`limits.cpus` is at least 0.01"),
+            (cpus(f64::NAN), "`limits.cpus` is at least 0.01"),
+            (cpus(f64::INFINITY), "`limits.cpus` is at least 0.01"),
         ] {
             let error = bounds(&limits, &host).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "{limits:?}");
-            assert!(error.message().starts_with("limit below minimum"), "{error}");
+            assert_eq!(error.message(), message);
         }
     }
 
