@@ -29,6 +29,10 @@ pub(crate) struct Note {
     pub(crate) oom_kills: Option<u64>,
     #[prost(uint64, optional, tag = "6")]
     pub(crate) pids_refused: Option<u64>,
+    #[prost(uint64, optional, tag = "7")]
+    memory: Option<u64>,
+    #[prost(uint64, optional, tag = "8")]
+    peak_memory: Option<u64>,
 }
 
 impl Note {
@@ -44,6 +48,8 @@ impl Note {
             cpu_time_us: counters.cpu_time.map(micros),
             oom_kills: counters.oom_kills,
             pids_refused: counters.pids_refused,
+            memory: counters.memory,
+            peak_memory: counters.peak_memory,
         }
     }
 
@@ -73,6 +79,15 @@ impl Note {
         match (self.cpu_time_us, now.cpu_time) {
             (Some(before), Some(now)) => now.saturating_sub(Duration::from_micros(before)),
             _ => Duration::ZERO,
+        }
+    }
+
+    /// The most memory that was seen in use since the start. The kernel's high-water mark is that
+    /// of the sandbox's whole life: it tells of this time only if it rose.
+    pub(crate) fn most_memory(&self, now: &Counters) -> Option<u64> {
+        match (self.peak_memory, now.peak_memory) {
+            (Some(before), Some(peak)) if peak > before => Some(peak),
+            _ => self.memory.max(now.memory),
         }
     }
 }
@@ -122,5 +137,21 @@ mod tests {
         let low = Counters { cpu_time: Some(Duration::from_secs(1)), ..Counters::default() };
 
         assert_eq!(Note::new(&high, None, None).cpu_time(&low), Duration::ZERO);
+    }
+
+    #[test]
+    fn an_old_high_water_mark_is_not_told_as_a_new_one() {
+        let counters = |memory, peak| Counters {
+            memory: Some(memory),
+            peak_memory: Some(peak),
+            ..Counters::default()
+        };
+        let note = Note::new(&counters(10, 500), None, None);
+
+        assert_eq!(note.most_memory(&counters(20, 600)), Some(600));
+        assert_eq!(note.most_memory(&counters(20, 500)), Some(20));
+        assert_eq!(note.most_memory(&counters(5, 500)), Some(10));
+        assert_eq!(note.most_memory(&Counters::default()), Some(10));
+        assert_eq!(Note::default().most_memory(&Counters::default()), None);
     }
 }

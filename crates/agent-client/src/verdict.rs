@@ -79,7 +79,7 @@ impl Evidence<'_> {
             signal: ended.signal.filter(|_| !fault),
             duration,
             cpu_time: self.before.cpu_time(&self.now),
-            peak_memory: self.now.peak_memory,
+            peak_memory: self.before.most_memory(&self.now),
             truncated: ended.truncated || reason == Reason::OutputLimit,
             limits_hit: self.limits_hit(reason),
             sandbox_survived: survived,

@@ -48,7 +48,7 @@ pub struct Outcome {
     pub duration: Duration,
     /// Processor time of the sandbox while it ran; zero if this host cannot tell.
     pub cpu_time: Duration,
-    /// The most memory the sandbox held so far.
+    /// The most memory the sandbox was seen to hold while it ran.
     pub peak_memory: Option<u64>,
     /// Bytes of output were dropped.
     pub truncated: bool,
