@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use atoll_service::SessionFilter;
+use atoll_service::{SessionFilter, Wanted};
 use atoll_types::{
     id::{SandboxId, SessionId},
     key::Scope::{Read, Run},
@@ -49,11 +49,14 @@ pub(crate) async fn create(
     Ok((StatusCode::CREATED, place, Answer(session)))
 }
 
-/// List sessions, newest first. `metadata.NAME=VALUE` filters by metadata, any number of times.
+/// List sessions, newest first; those that ended only if `state` asks for them. `metadata.NAME=VALUE` filters by metadata, any number of times.
 #[utoipa::path(
     get, path = "/api/sessions", tag = "sessions",
     params(
-        ("state" = Option<Stage>, Query), ("environment" = Option<String>, Query),
+        ("state" = Option<String>, Query, description =
+            "`creating`, `ready`, `busy`, `destroying`, `gone`, `failed`, `lost` or `all`; \
+             without it, those that have not ended"),
+        ("environment" = Option<String>, Query),
         ("engine" = Option<String>, Query), ("limit" = Option<u32>, Query),
         ("after" = Option<String>, Query, description = "the `next` of the page before"),
     ),
@@ -125,7 +128,7 @@ fn filter(query: &str) -> Result<SessionFilter> {
     let mut metadata = BTreeMap::new();
     for (name, value) in pairs(query) {
         match name.as_str() {
-            "state" => filter.state = Some(state(&value)?),
+            "state" => filter.state = state(&value)?,
             "environment" => filter.environment = Some(value),
             "engine" | "provider" => filter.engine = Some(value),
             "limit" => {
@@ -145,8 +148,11 @@ fn filter(query: &str) -> Result<SessionFilter> {
     Ok(filter)
 }
 
-fn state(word: &str) -> Result<Stage> {
-    serde_json::from_value(word.into()).map_err(|error| {
+fn state(word: &str) -> Result<Wanted> {
+    if word == "all" {
+        return Ok(Wanted::All);
+    }
+    serde_json::from_value::<Stage>(word.into()).map(Wanted::In).map_err(|error| {
         Error::invalid(format!(
             "the query's `state`: {}",
             crate::wording::plain(&error.to_string())

@@ -8,10 +8,12 @@ use atoll_types::{
 
 use crate::{Client, error::Result, query};
 
-/// Which sessions to list; nothing said is all of them.
+/// Which sessions to list; nothing said is all that have not ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     pub state: Option<State>,
+    /// Those that ended too; `state` says more than this.
+    pub all: bool,
     pub environment: Option<String>,
     pub engine: Option<String>,
     /// Sessions that have all of these.
@@ -29,7 +31,7 @@ impl Client {
 
     /// One page of sessions, newest first.
     pub async fn sessions(&self, filter: &Filter) -> Result<SessionPage> {
-        let state = filter.state.map(word);
+        let state = filter.state.map(word).or_else(|| filter.all.then(|| "all".to_owned()));
         let limit = filter.limit.map(|limit| limit.to_string());
         let said = [
             ("state", state.as_deref()),

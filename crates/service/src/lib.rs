@@ -36,5 +36,5 @@ pub use lifecycle::{LifecycleEvent, Refused, after};
 pub use mounts::{AllowedMount, MountPolicy};
 pub use reconcile::Reconciled;
 pub use service::Service;
-pub use sessions::SessionFilter;
+pub use sessions::{SessionFilter, Wanted};
 pub use settings::Settings;

@@ -37,6 +37,8 @@ pub struct SessionRecord {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionsQuery {
     pub state: Option<State>,
+    /// Only those that have not ended.
+    pub open: bool,
     pub environment: Option<String>,
     pub engine: Option<String>,
     /// Every one of these must be there.
@@ -94,6 +96,9 @@ impl Store {
         let mut sql = QueryBuilder::<Sqlite>::new("select * from sessions where true");
         if let Some(state) = &query.state {
             sql.push(" and state = ").push_bind(word(state));
+        }
+        if query.open {
+            sql.push(" and state in ('creating', 'ready', 'busy', 'destroying')");
         }
         if let Some(environment) = &query.environment {
             sql.push(" and environment = ").push_bind(environment.clone());

@@ -150,7 +150,9 @@ pub struct ExecutionResult {
     pub duration: Span,
     /// Seconds of processor time, of the sandbox during this execution.
     pub cpu_time: Span,
-    /// Most memory the sandbox held, in bytes.
+    /// Most memory the sandbox was seen to hold during this execution, in bytes. Exact if it was
+    /// more than ever before in the session; else what was held at its start or end, whichever was
+    /// more, since the kernel keeps one high-water mark for the sandbox's whole life.
     pub peak_memory: Option<u64>,
     /// The output was longer than what is kept.
     pub truncated: bool,

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Body of `POST /api/sessions/{id}/processes`: one of `code`, `command` or `file`, as in
-/// [`ExecuteRequest`](crate::execution::ExecuteRequest).
+/// `ExecuteRequest`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

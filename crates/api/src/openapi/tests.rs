@@ -79,7 +79,7 @@ fn describe(operation: &mut Operation) {
     }
     for response in operation.responses.responses.values_mut() {
         let RefOr::T(response) = response else { continue };
-        response.description = "yes".to_owned();
+        response.description = "What was asked for.".to_owned();
         response.content.iter_mut().for_each(|(kind, content)| bytes_are_bytes(kind, content));
     }
 }
@@ -94,7 +94,11 @@ fn bytes_are_bytes(kind: &str, content: &mut RefOr<Content>) {
 
 fn refusal() -> RefOr<Response> {
     let body = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-    ResponseBuilder::new().description("no").content("application/json", body).build().into()
+    ResponseBuilder::new()
+        .description("Why it was not done, and what would help.")
+        .content("application/json", body)
+        .build()
+        .into()
 }
 
 fn security(access: Access) -> Vec<SecurityRequirement> {

@@ -125,7 +125,7 @@ async fn an_engine_that_is_not_there_is_named() {
     World::run(async |world| {
         let reply = world.post("/api/sessions", json!({ "provider": "teapot" })).await;
 
-        insta::assert_snapshot!(told(&reply), @r#"503 {"error":{"code":"engine_unavailable","message":"this server has no engine `teapot`","hint":"its engines: local"}}"#);
+        insta::assert_snapshot!(told(&reply), @r#"400 {"error":{"code":"invalid_request","message":"this server has no engine `teapot`","hint":"its engines: local"}}"#);
     })
     .await;
 }

@@ -63,6 +63,7 @@ async fn sessions_are_listed_in_pages_and_by_what_they_are() {
         assert_eq!(count("?metadata.who=b&metadata.what=c").await, 0);
         assert_eq!(count("?state=ready&environment=base&engine=local").await, 3);
         assert_eq!(count("?state=gone").await, 0);
+        assert_eq!(count("?state=all").await, 3);
         let page = world.get("/api/sessions?limit=2").await.json();
         assert_eq!(page["sessions"].as_array().unwrap().len(), 2);
         let next = page["next"].as_str().unwrap();

@@ -123,6 +123,7 @@ async fn create(arguments: Create, invocation: &Invocation) -> Result {
 
 async fn list(arguments: List, invocation: &Invocation) -> Result {
     let filter = Filter {
+        all: arguments.all,
         environment: arguments.environment,
         engine: arguments.engine,
         metadata: arguments.metadata.into_iter().map(|pair| (pair.name, pair.value)).collect(),

@@ -246,6 +246,10 @@ fn no_interpreter(program: &str, error: atoll_engine::Error) -> Error {
         return error.into();
     }
     Error::new(Code::InterpreterMissing, format!("the sandbox has no `{program}`"))
-        .hint(format!("install `{program}`, or use an environment that has it"))
+        .hint(format!(
+            "use an environment that has `{program}`, or install it beneath the host's /usr: of the \
+             host's programs an isolated sandbox sees only those, and what `also` of its \
+             environment names (so name there a toolchain of pyenv, or ~/.cargo)"
+        ))
         .because(error)
 }

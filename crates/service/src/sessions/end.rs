@@ -13,11 +13,12 @@ use crate::{Code, Error, LifecycleEvent, Refused, Result, Service, after, metric
 impl Service {
     /// Ends a session and removes its sandbox; returns when nothing is left of it.
     ///
-    /// One that has ended is not found. With `sandbox`, only if that is its sandbox. Goes on if the
-    /// caller goes away.
+    /// One that has ended is not found, whatever `sandbox` says. With `sandbox`, only if that is its
+    /// sandbox. Goes on if the caller goes away.
     pub async fn delete_session(&self, id: &SessionId, sandbox: Option<&SandboxId>) -> Result<()> {
         let record = self.inner.store.session(id).await?.ok_or_else(|| unknown(id))?;
-        if sandbox.is_some_and(|sandbox| *sandbox != record.sandbox) {
+        let over = matches!(record.state, State::Gone | State::Failed | State::Lost);
+        if !over && sandbox.is_some_and(|sandbox| *sandbox != record.sandbox) {
             let message = format!("session `{id}` has another sandbox");
             return Err(Error::new(Code::Conflict, message));
         }

@@ -21,10 +21,20 @@ pub(crate) use wish::{Wish, check_env};
 
 use crate::{Code, Error, Result, Service, clock, limits, live::Live};
 
+/// In which part of their life.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Wanted {
+    /// Not ended yet.
+    #[default]
+    Living,
+    In(State),
+    All,
+}
+
 /// Which sessions to list. What is not said does not matter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SessionFilter {
-    pub state: Option<State>,
+    pub state: Wanted,
     pub environment: Option<String>,
     pub engine: Option<String>,
     pub metadata: BTreeMap<String, String>,
@@ -52,14 +62,18 @@ impl Service {
         record.map(show).ok_or_else(|| unknown(id))
     }
 
-    /// Lists sessions, newest first, those that ended too.
+    /// Lists sessions, newest first; those that ended only if asked for.
     pub async fn sessions(&self, filter: SessionFilter) -> Result<SessionPage> {
         let limit = filter.limit.unwrap_or(100);
         if !(1..=1000).contains(&limit) {
             return Err(Error::invalid("`limit` must be from 1 to 1000"));
         }
         let query = SessionsQuery {
-            state: filter.state,
+            state: match filter.state {
+                Wanted::In(state) => Some(state),
+                Wanted::Living | Wanted::All => None,
+            },
+            open: filter.state == Wanted::Living,
             environment: filter.environment.map(|name| match self.inner.environments.find(&name) {
                 Ok(found) => found.name.clone(),
                 Err(_) => name,

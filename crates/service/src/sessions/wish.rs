@@ -40,7 +40,15 @@ impl Service {
         let name = wish.environment.as_deref().unwrap_or(&settings.default_environment);
         let environment = Arc::clone(self.inner.environments.find(name)?);
         let name = wish.engine.as_deref().or(environment.engine.as_deref());
-        let engine = Arc::clone(self.inner.engines.find(name.unwrap_or(&settings.default_engine))?);
+        let engine = self.inner.engines.find(name.unwrap_or(&settings.default_engine));
+        let engine = engine.map_err(|mut error| {
+            // A name of the caller's own is the caller's to mend.
+            if wish.engine.is_some() {
+                error.code = Code::InvalidRequest;
+            }
+            error
+        });
+        let engine = Arc::clone(engine?);
         self.check_isolation(engine.as_ref(), wish.trusted)?;
         let root = environment.root(Engines::canonical(engine.name()))?;
         limits::check(&wish.limits, &settings.max_limits)?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use atoll_engine::Engine as _;
-use atoll_service::{Code, SessionFilter, Settings};
+use atoll_service::{Code, SessionFilter, Settings, Wanted};
 use atoll_types::{
     limits::Limits,
     process::StartProcess,
@@ -84,9 +84,10 @@ async fn no_engine_takes_the_place_of_one_that_is_missing() {
     let world = World::with(Settings { default_engine: "namespace".into(), ..settings() }).await;
     let named = CreateSession { engine: Some("docker".into()), ..trusted() };
 
-    for request in [trusted(), named] {
+    for (request, code) in [(trusted(), Code::EngineUnavailable), (named, Code::InvalidRequest)] {
         let error = world.service().create_session(request).await.unwrap_err();
-        assert_eq!(error.code, Code::EngineUnavailable);
+        assert_eq!(error.code, code);
+        assert_eq!(error.hint.as_deref(), Some("its engines: local"));
     }
     assert_eq!(world.sandboxes().await, []);
 }
@@ -146,6 +147,9 @@ async fn a_session_that_cannot_be_made_leaves_a_failed_row_and_nothing_else() {
 
     assert_eq!(error.code, Code::Unsupported);
     let page = world.service().sessions(SessionFilter::default()).await.unwrap();
+    assert_eq!(page.sessions, []);
+    let all = SessionFilter { state: Wanted::All, ..SessionFilter::default() };
+    let page = world.service().sessions(all).await.unwrap();
     let [session] = &page.sessions[..] else { panic!("{page:?}") };
     assert_eq!((session.state, session.end), (State::Failed, Some(End::CreateFailed)));
     assert_eq!(world.sandboxes().await, []);
@@ -165,8 +169,10 @@ async fn a_deleted_session_leaves_nothing_and_is_not_found_again() {
     service.delete_session(id, Some(&session.sandbox_id)).await.unwrap();
 
     assert_eq!(world.sandboxes().await, []);
-    let again = service.delete_session(id, None).await.unwrap_err();
-    assert_eq!(again.code, Code::NotFound);
+    for sandbox in [None, Some(&other)] {
+        let again = service.delete_session(id, sandbox).await.unwrap_err();
+        assert_eq!(again.code, Code::NotFound);
+    }
     let used = service.execute(id, shell("true")).await.unwrap_err();
     assert_eq!(used.code, Code::NotFound);
     assert!(used.message.contains("deleted"), "{used}");
@@ -276,7 +282,8 @@ async fn a_maker_that_goes_away_leaves_nothing() {
 
     let began = std::time::Instant::now();
     loop {
-        let page = world.service().sessions(SessionFilter::default()).await.unwrap();
+        let all = SessionFilter { state: Wanted::All, ..SessionFilter::default() };
+        let page = world.service().sessions(all).await.unwrap();
         if let [session] = &page.sessions[..]
             && session.state == State::Gone
         {
@@ -305,16 +312,21 @@ async fn sessions_are_listed_in_pages_and_by_what_they_are() {
         (ids, page.next)
     };
 
-    let (first, next) = list(SessionFilter { limit: Some(2), ..Default::default() }).await;
+    let (living, end) = list(SessionFilter { limit: Some(2), ..Default::default() }).await;
+    assert_eq!((living, end), (vec![ids[2].clone(), ids[1].clone()], None));
+    let all = SessionFilter { state: Wanted::All, ..Default::default() };
+    let (first, next) = list(SessionFilter { limit: Some(2), ..all.clone() }).await;
     assert_eq!(first, [ids[2].clone(), ids[1].clone()]);
-    let (rest, end) = list(SessionFilter { after: next, ..Default::default() }).await;
+    let (rest, end) = list(SessionFilter { after: next, ..all.clone() }).await;
     assert_eq!((rest, end), (vec![ids[0].clone()], None));
 
-    let by_state = SessionFilter { state: Some(State::Ready), ..Default::default() };
-    assert_eq!(list(by_state).await.0.len(), 2);
+    for (state, found) in [(State::Ready, 2), (State::Gone, 1), (State::Failed, 0)] {
+        let by_state = SessionFilter { state: Wanted::In(state), ..Default::default() };
+        assert_eq!(list(by_state).await.0.len(), found, "{state:?}");
+    }
     let by_metadata = SessionFilter { metadata: pairs([("who", "b")]), ..Default::default() };
     assert_eq!(list(by_metadata).await.0, [ids[1].clone()]);
-    let by_alias = SessionFilter { engine: Some("local_shell".into()), ..Default::default() };
+    let by_alias = SessionFilter { engine: Some("local_shell".into()), ..all };
     assert_eq!(list(by_alias).await.0.len(), 3);
     for wrong in [
         SessionFilter { after: Some("x".into()), ..Default::default() },
