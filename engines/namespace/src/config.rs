@@ -10,6 +10,10 @@ use atoll_launcher::Weakness;
 pub struct Config {
     /// Where each sandbox has a directory, readable by the daemon's user only.
     pub state_dir: PathBuf,
+    /// What no sandbox may be shown, besides the state directory: a mount of one of these, or of
+    /// what is in it, is refused, and in a mount of what holds one an empty directory is in its
+    /// place.
+    pub private: Vec<PathBuf>,
     /// The file whose locks say which ranges of ids are taken: one for all daemons of a host.
     pub ids: PathBuf,
     /// Walls left out, for tests that must see a check fail. Not to be read from any file.
@@ -20,6 +24,7 @@ impl Config {
     pub fn new(state_dir: impl Into<PathBuf>) -> Self {
         Self {
             state_dir: state_dir.into(),
+            private: Vec::new(),
             ids: PathBuf::from("/run/atoll/ids"),
             weaknesses: Vec::new(),
         }

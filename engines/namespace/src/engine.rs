@@ -21,7 +21,9 @@ use crate::{
     launch::launch,
     limits::{self, Bounds},
     place::Place,
-    plan, probe,
+    plan,
+    private::Private,
+    probe,
     process::Identity,
     record::Record,
     sandbox::{Watch, clear},
@@ -164,7 +166,8 @@ fn start(config: &Config, spec: &Spec, bounds: &Bounds, place: &Place) -> Result
     let lease = ids::lease(&config.ids).map_err(|error| {
         Error::new(ErrorKind::Exhausted, "no ids are left for a sandbox").because(error)
     })?;
-    let mut plan = plan::plan(spec, bounds, lease.first, &config.weaknesses)?;
+    let private = Private::find(config).map_err(internal("the engine's own place is not there"))?;
+    let mut plan = plan::plan(spec, bounds, lease.first, &private, &config.weaknesses)?;
 
     let limited = internal("the control groups cannot be made");
     place.agent.create(&bounds.agent).map_err(limited)?;

@@ -15,6 +15,7 @@ mod launch;
 mod limits;
 mod place;
 mod plan;
+mod private;
 mod probe;
 mod process;
 mod record;

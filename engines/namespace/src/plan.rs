@@ -10,6 +10,7 @@ use atoll_launcher::{Bind, Plan, Weakness};
 
 use crate::{
     limits::Bounds,
+    private::Private,
     root::{self, GUEST, Parts},
 };
 
@@ -27,6 +28,7 @@ pub(crate) fn plan(
     spec: &Spec,
     bounds: &Bounds,
     ids: u32,
+    private: &Private,
     weaknesses: &[Weakness],
 ) -> Result<Plan> {
     if spec.network != Network::Loopback {
@@ -42,7 +44,8 @@ pub(crate) fn plan(
                 inside(path)?;
                 directory(path)?;
                 let (source, target) = (path.clone(), path.clone());
-                parts.binds.push(Bind { source, target, writable: false, as_user: None });
+                let hidden = Vec::new();
+                parts.binds.push(Bind { source, target, writable: false, as_user: None, hidden });
             }
             None
         }
@@ -60,7 +63,7 @@ pub(crate) fn plan(
         return Err(Error::invalid(format!("a sandbox has at most {MOST_MOUNTS} mounts")));
     }
     for mount in &spec.mounts {
-        parts.binds.push(shown(mount)?);
+        parts.binds.push(shown(mount, private)?);
     }
     Ok(Plan {
         ids,
@@ -77,14 +80,16 @@ pub(crate) fn plan(
     })
 }
 
-fn shown(mount: &Mount) -> Result<Bind> {
+fn shown(mount: &Mount, private: &Private) -> Result<Bind> {
     inside(&mount.guest)?;
     directory(&mount.host)?;
+    let hidden = private.hidden_in(&mount.host)?;
     Ok(Bind {
         source: mount.host.clone(),
         target: mount.guest.clone(),
         writable: mount.writable,
         as_user: Some(GUEST),
+        hidden,
     })
 }
 
@@ -124,7 +129,7 @@ mod tests {
     use crate::limits;
 
     fn planned(spec: &Spec) -> Result<Plan> {
-        plan(spec, &limits::bounds(&Limits::default(), &Host::v1([]))?, 0, &[])
+        plan(spec, &limits::bounds(&Limits::default(), &Host::v1([]))?, 0, &Private::default(), &[])
     }
 
     #[test]

@@ -11,7 +11,11 @@ use super::Place;
 
 /// The engines, each with its own directory of the data directory.
 pub(crate) fn engines(place: &Place) -> Vec<Arc<dyn Engine>> {
-    let namespace = atoll_namespace::Config::new(place.engine("namespace"));
+    let namespace = atoll_namespace::Config {
+        // What other servers keep is not for this one's guests either.
+        private: vec![place.directory().to_owned(), "/run/atoll".into()],
+        ..atoll_namespace::Config::new(place.engine("namespace"))
+    };
     let local = atoll_local::Config::new(place.engine("local"));
     vec![Arc::new(NamespaceEngine::new(namespace)), Arc::new(LocalEngine::new(local))]
 }

@@ -30,13 +30,13 @@ fn start(
     descriptors: &[OwnedFd],
     parent: &OwnedFd,
 ) -> Result<std::convert::Infallible, Failure> {
-    let Some(((), trees)) = receive(parent.as_fd()).at(Step::MapIds, "")? else {
+    let Some((covers, trees)) = receive(parent.as_fd()).at(Step::MapIds, "")? else {
         sys::exit();
     };
     identity::become_root().at(Step::Identity, "")?;
     let doors = descriptors.get(descriptor::FIRST_DOOR..).unwrap_or_default();
     groups::hide(doors).at(Step::JoinGroups, "")?;
-    root::build(plan, trees)?;
+    root::build(plan, trees, covers)?;
     network(plan).at(Step::Network, "")?;
     rustix::system::sethostname(plan.hostname.as_bytes()).at(Step::Identity, "")?;
 

@@ -72,6 +72,10 @@ pub struct Bind {
     /// Show what the directory's owner and group own as this user's and group's inside, and let
     /// those act as them.
     pub as_user: Option<u32>,
+    /// Directories in it that an empty one covers, if they are there; only of what is shown as a
+    /// user's.
+    #[serde(default)]
+    pub hidden: Vec<PathBuf>,
 }
 
 /// A directory of the sandbox's own.

@@ -18,7 +18,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::MAX_PLAN;
 
 /// The most descriptors in a message.
-const MOST: usize = 64;
+const MOST: usize = 192;
 
 /// Sends a value and copies of descriptors.
 pub fn send(

@@ -120,7 +120,7 @@ fn clone(plan: &Plan) -> Result<Cloned, Failure> {
 fn prepare(plan: &Plan, child: Pid, socket: &OwnedFd) -> Result<(), Failure> {
     let line = format!("0 {} {IDS}\n", plan.ids);
     map(child, &line, &line).at(Step::MapIds, "")?;
-    let mut trees = Vec::new();
+    let (mut trees, mut covers) = (Vec::new(), Vec::new());
     if let Some(lower) = &plan.lower {
         let users = users_of(child).at(Step::MapMount, lower)?;
         let tree = cloned(lower).at(Step::Bind, lower)?;
@@ -135,11 +135,15 @@ fn prepare(plan: &Plan, child: Pid, socket: &OwnedFd) -> Result<(), Failure> {
     }
     for bind in &plan.binds {
         if let Some(user) = bind.as_user {
-            trees.push(owned(bind, plan.ids + user)?);
+            let tree = owned(bind, plan.ids + user)?;
+            let hidden = hidden(bind, &tree).at(Step::Bind, &bind.source)?;
+            covers.push(hidden.len());
+            trees.push(tree);
+            trees.extend(hidden);
         }
     }
     let trees: Vec<_> = trees.iter().map(OwnedFd::as_fd).collect();
-    send(socket.as_fd(), &(), &trees).at(Step::MapMount, "")
+    send(socket.as_fd(), &covers, &trees).at(Step::MapMount, "")
 }
 
 fn cloned(path: &std::path::Path) -> rustix::io::Result<OwnedFd> {
@@ -182,6 +186,20 @@ fn owned(bind: &Bind, user: u32) -> Result<OwnedFd, Failure> {
     }
     .at(Step::MapMount, &bind.source)?;
     Ok(tree)
+}
+
+/// What is to be covered of a mount, found by who can find it wherever it lies. What is not there
+/// needs no cover.
+fn hidden(bind: &Bind, tree: &OwnedFd) -> rustix::io::Result<Vec<OwnedFd>> {
+    let find = |path| {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+        match openat2(tree, path, flags, Mode::empty(), resolve) {
+            Err(rustix::io::Errno::NOENT) => None,
+            found => Some(found),
+        }
+    };
+    bind.hidden.iter().filter_map(find).collect()
 }
 
 /// A user namespace that says: this owner and this group of the file system are that user of the

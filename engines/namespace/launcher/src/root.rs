@@ -24,15 +24,16 @@ use crate::{devices, failure::At as _, mounts, proc, sys};
 const STAGE: &str = "/tmp";
 
 /// Builds the root and moves into it. `trees` are the mounts the parent made: the lower layer if
-/// there is one, then one for each bind shown as a user's.
-pub(crate) fn build(plan: &Plan, trees: Vec<OwnedFd>) -> Result<(), Failure> {
+/// there is one, then one for each bind shown as a user's, each followed by as many directories
+/// in it to be covered as `covers` says.
+pub(crate) fn build(plan: &Plan, trees: Vec<OwnedFd>, covers: Vec<usize>) -> Result<(), Failure> {
     rustix::process::umask(Mode::empty());
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     mount_change("/", flags).at(Step::MakeRoot, "/")?;
 
     let mut trees = trees.into_iter();
     let lower = plan.lower.as_ref().and_then(|_| trees.next());
-    let binds = opened(plan, trees)?;
+    let binds = opened(plan, trees, covers)?;
     let nodes = devices::open().at(Step::Devices, "")?;
 
     let stage = stage(plan).at(Step::MakeRoot, STAGE)?;
@@ -43,22 +44,38 @@ pub(crate) fn build(plan: &Plan, trees: Vec<OwnedFd>) -> Result<(), Failure> {
     devices::show(root.as_fd(), &stage, plan.lower.is_some(), nodes).at(Step::Devices, "")?;
     let counts = proc::show(plan, root.as_fd()).at(Step::Proc, "")?;
     fill(plan, root.as_fd())?;
-    for (bind, tree) in plan.binds.iter().zip(binds) {
+    for (bind, (tree, hidden)) in plan.binds.iter().zip(binds) {
         show(root.as_fd(), bind, &tree).at(Step::Bind, &bind.target)?;
+        // Before the next is shown, which may be meant to go there.
+        cover(&hidden).at(Step::Bind, &bind.target)?;
     }
     counts.set().at(Step::Proc, "counts")?;
     enter(&root).at(Step::MakeRoot, "/")
 }
 
-/// Everything shown from the host, as detached mounts with their rights.
-fn opened(plan: &Plan, mut owned: impl Iterator<Item = OwnedFd>) -> Result<Vec<OwnedFd>, Failure> {
+/// Everything shown from the host, as detached mounts with their rights, and what is to be covered
+/// of each.
+fn opened(
+    plan: &Plan,
+    mut owned: impl Iterator<Item = OwnedFd>,
+    covers: Vec<usize>,
+) -> Result<Vec<(OwnedFd, Vec<OwnedFd>)>, Failure> {
+    let mut covers = covers.into_iter();
     let mut attributes = sys::NO_SUID | sys::NO_DEV | sys::READ_ONLY;
     if plan.is_weak(Weakness::WritableBinds) {
         attributes &= !sys::READ_ONLY;
     }
-    let open = |bind: &Bind| match bind.as_user {
-        Some(_) => owned.next().ok_or(rustix::io::Errno::BADF).at(Step::Bind, &bind.source),
-        None => mounts::copy_with(CWD, &bind.source, attributes).at(Step::Bind, &bind.source),
+    let open = |bind: &Bind| {
+        let opened = if bind.as_user.is_some() {
+            let missing = || std::io::Error::from(rustix::io::Errno::BADF);
+            let mut next = || owned.next().ok_or_else(missing);
+            let count = covers.next().ok_or_else(missing);
+            next()
+                .and_then(|tree| Ok((tree, (0..count?).map(|_| next()).collect::<Result<_, _>>()?)))
+        } else {
+            mounts::copy_with(CWD, &bind.source, attributes).map(|tree| (tree, Vec::new()))
+        };
+        opened.at(Step::Bind, &bind.source)
     };
     plan.binds.iter().map(open).collect()
 }
@@ -142,6 +159,19 @@ fn show(root: BorrowedFd<'_>, bind: &Bind, tree: &OwnedFd) -> std::io::Result<()
         mounts::file(root, &bind.target)?
     };
     mounts::put(tree, target.as_fd())
+}
+
+/// Puts an empty directory over each of these, in which nothing can be made.
+fn cover(hidden: &[OwnedFd]) -> std::io::Result<()> {
+    for directory in hidden {
+        let options = [("mode", Some("555")), ("size", Some("4k")), ("nr_inodes", Some("1"))];
+        let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
+            | MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        mounts::put(mounts::make("tmpfs", &options, attributes)?, directory.as_fd())?;
+    }
+    Ok(())
 }
 
 /// Makes `root` the root, and lets go of the host's.

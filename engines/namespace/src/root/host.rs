@@ -70,7 +70,13 @@ fn show(parts: &mut Parts, path: &Path) {
         }
     } else if found.is_dir() || found.is_file() {
         let (source, target) = (path.to_owned(), path.to_owned());
-        parts.binds.push(Bind { source, target, writable: false, as_user: None });
+        parts.binds.push(Bind {
+            source,
+            target,
+            writable: false,
+            as_user: None,
+            hidden: Vec::new(),
+        });
     }
 }
 

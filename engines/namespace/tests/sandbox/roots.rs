@@ -16,7 +16,7 @@ use crate::{
     stage::{Stage, make, named, run, text},
 };
 
-pub(crate) const TESTS: [Test; 7] = [
+pub(crate) const TESTS: [Test; 9] = [
     ("roots::the_smallest_sandbox_runs_a_program", the_smallest_sandbox_runs_a_program),
     ("roots::a_directory_is_shared_and_never_changed", a_directory_is_shared_and_never_changed),
     ("roots::a_link_in_a_directory_leads_nowhere_else", a_link_in_a_directory_leads_nowhere_else),
@@ -26,6 +26,11 @@ pub(crate) const TESTS: [Test; 7] = [
     (
         "roots::a_mount_that_became_a_link_is_not_followed",
         a_mount_that_became_a_link_is_not_followed,
+    ),
+    ("roots::the_engines_own_directory_is_not_shown", the_engines_own_directory_is_not_shown),
+    (
+        "roots::what_holds_the_engines_own_directory_shows_an_empty_one",
+        what_holds_the_engines_own_directory_shows_an_empty_one,
     ),
 ];
 
@@ -169,6 +174,56 @@ fn a_mount_that_became_a_link_is_not_followed(stage: &Stage, runtime: &Runtime) 
             let error = stage.engine.create(&named("a"), &spec).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "{error:?}");
             assert!(stage.engine.list().await.unwrap().is_empty());
+        }
+    });
+}
+
+fn the_engines_own_directory_is_not_shown(stage: &Stage, runtime: &Runtime) {
+    runtime.block_on(async {
+        let _other = make(&stage.engine, "other", &Spec::default()).await;
+        for host in [stage.state(), stage.state().join("other")] {
+            let mount = Mount { host, guest: "/mnt".into(), writable: false };
+            let spec = Spec { mounts: vec![mount], ..Spec::default() };
+            let error = stage.engine.create(&named("a"), &spec).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid, "{error:?}");
+        }
+    });
+}
+
+/// Tells what a guest gets that connects to a socket.
+const CONNECT: &str = r#"
+import socket, sys
+try:
+    socket.socket(socket.AF_UNIX).connect(sys.argv[1])
+    print("connected")
+except OSError as error:
+    print(type(error).__name__)
+"#;
+
+fn what_holds_the_engines_own_directory_shows_an_empty_one(stage: &Stage, runtime: &Runtime) {
+    let data = stage.directory.path().join("data");
+    fs::create_dir(&data).unwrap();
+    fs::write(data.join("secret"), "secret").unwrap();
+    fs::write(stage.directory.path().join("beside"), "beside").unwrap();
+    let mut config = atoll_namespace::Config::new(stage.state());
+    config.private = vec![data];
+    let engine = atoll_namespace::NamespaceEngine::new(config);
+    runtime.block_on(async {
+        let _other = make(&engine, "other", &Spec::default()).await;
+        for (name, writable) in [("read", false), ("write", true)] {
+            let host = stage.directory.path().to_owned();
+            let mount = Mount { host, guest: "/mnt".into(), writable };
+            let spec = Spec { mounts: vec![mount], ..Spec::default() };
+            let sandbox = make(&engine, name, &spec).await;
+            assert_eq!(
+                text(&sandbox, "cat /mnt/beside; ls -A /mnt/state /mnt/data").await,
+                "beside/mnt/data:\n\n/mnt/state:\n"
+            );
+            let script = format!("python3 -c '{CONNECT}' /mnt/state/other/socket");
+            assert_eq!(text(&sandbox, &script).await, "FileNotFoundError\n");
+            for line in ["touch /mnt/state/x", "rmdir /mnt/state", "mv /mnt/state /mnt/moved"] {
+                assert!(!run(&sandbox, line).await.outcome.succeeded(), "{line}");
+            }
         }
     });
 }
