@@ -35,6 +35,10 @@ pub struct AllowedMount {
 const RESERVED: [&str; 10] =
     ["/proc", "/sys", "/dev", "/run", "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64"];
 
+/// Where the host's kernel and services listen: a mount that only reads can still speak to a
+/// socket or a FIFO, as its owner.
+const LISTENING: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/var/run"];
+
 impl MountPolicy {
     /// Turns a request into a mount, or says why not. Blocks on the file system.
     pub(crate) fn check(&self, request: &MountRequest) -> Result<Mount> {
@@ -47,6 +51,10 @@ impl MountPolicy {
         // Whether a path is there, or what it is, is not for callers who may not use it.
         let host = fs::canonicalize(wanted).map_err(|error| denied(request).because(error))?;
         self.allows(&host, writable).then_some(()).ok_or_else(|| denied(request))?;
+        if listens(&host) {
+            return Err(Error::new(Code::Denied, format!("`{}` may not be mounted", request.host))
+                .hint("the host's kernel and services listen there; mount another directory"));
+        }
         if !host.is_dir() {
             return Err(Error::invalid("`mounts.host` is not a directory"));
         }
@@ -60,12 +68,19 @@ impl MountPolicy {
                     && fs::canonicalize(&allowed.host).is_ok_and(|root| host.starts_with(root))
             }),
             Self::OwnedBy(uid) => {
-                let kernel = ["/proc", "/sys", "/dev"].iter().any(|at| host.starts_with(at));
-                let owned = || fs::metadata(host).is_ok_and(|found| found.uid() == *uid);
-                !kernel && host != Path::new("/") && (*uid == 0 || owned())
+                *uid == 0 || fs::metadata(host).is_ok_and(|found| found.uid() == *uid)
             }
         }
     }
+}
+
+/// Whether that is one of [`LISTENING`], is in it, or holds it, as `/` does.
+fn listens(host: &Path) -> bool {
+    LISTENING.iter().any(|at| {
+        // Often a link: `/var/run` to `/run`.
+        let at = fs::canonicalize(at).unwrap_or_else(|_| PathBuf::from(at));
+        host.starts_with(&at) || at.starts_with(host)
+    })
 }
 
 fn denied(request: &MountRequest) -> Error {
@@ -190,8 +205,16 @@ mod tests {
             MountPolicy::OwnedBy(uid.wrapping_add(12345)).check(&wish).unwrap_err().code,
             Code::Denied
         );
-        let kernel = request(Path::new("/proc"), "/data", MountMode::Ro);
-        assert_eq!(MountPolicy::OwnedBy(0).check(&kernel).unwrap_err().code, Code::Denied);
+    }
+
+    #[test]
+    fn where_the_host_listens_nobody_mounts_anything() {
+        for host in ["/", "/proc", "/proc/self", "/sys", "/dev", "/run", "/var/run", "/tmp/.."] {
+            let wish = request(Path::new(host), "/data", MountMode::Ro);
+            for policy in [MountPolicy::OwnedBy(0), listed(Path::new("/"), true)] {
+                assert_eq!(policy.check(&wish).unwrap_err().code, Code::Denied, "{host}");
+            }
+        }
     }
 
     #[test]
