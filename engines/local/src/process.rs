@@ -54,7 +54,7 @@ impl Status {
 }
 
 pub(crate) fn status(pid: i32) -> Option<Status> {
-    parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    parse(pid, &fs::read(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Every process of this host.
@@ -94,9 +94,11 @@ pub(crate) fn boot_id() -> io::Result<String> {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|text| text.trim_end().to_owned())
 }
 
-fn parse(pid: i32, text: &str) -> Option<Status> {
-    // The program's name, in parentheses, may hold anything, also parentheses.
-    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+fn parse(pid: i32, bytes: &[u8]) -> Option<Status> {
+    // The program's name, in parentheses, may hold anything: parentheses, and, cut off after 15
+    // bytes, half a letter.
+    let after = bytes.rsplit(|byte| *byte == b')').next()?;
+    let fields: Vec<&str> = std::str::from_utf8(after).ok()?.split_whitespace().collect();
     let number = |field: usize| fields.get(field)?.parse::<u64>().ok();
     Some(Status {
         identity: Identity { pid, started: number(19)? },
@@ -112,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_name_cannot_pretend_to_be_fields() {
-        let text = "42 (a) Z 1 (b) S 7 42 42 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 987 0 0";
+        let text = b"42 (a) Z 1 (b) S 7 42 42 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 987 0 0";
 
         let status = parse(42, text).unwrap();
 
@@ -125,6 +127,14 @@ mod tests {
                 ticks: 100,
             }
         );
+    }
+
+    #[test]
+    fn a_name_may_be_no_text() {
+        let mut bytes = b"42 (\xd0\xbf\xd1".to_vec();
+        bytes.extend(b") S 7 42 42 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 1 0 987 0 0");
+
+        assert_eq!(parse(42, &bytes).unwrap().identity.started, 987);
     }
 
     #[test]

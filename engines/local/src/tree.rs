@@ -25,6 +25,10 @@ pub(crate) const MARK: &str = "ATOLL_SANDBOX";
 /// How long processes may take to come to a stop before they are killed as they are.
 const STILL: Duration = Duration::from_secs(2);
 
+/// How long ending all of them may take; one that waits for a device may take longer, and is tried
+/// again.
+const ENDED: Duration = Duration::from_secs(30);
+
 /// How a sandbox's processes are recognised.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree {
@@ -55,8 +59,13 @@ impl Tree {
         Some(process::ticks(ticks))
     }
 
-    /// Ends all of it. Returns when nothing is left.
+    /// Ends all of it. Returns when nothing is left, or fails if that takes too long.
     pub(crate) async fn end(&self) -> io::Result<()> {
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "processes that do not end");
+        time::timeout(ENDED, self.end_all()).await.map_err(late)?
+    }
+
+    async fn end_all(&self) -> io::Result<()> {
         loop {
             let members = self.hold().await?;
             if members.is_empty() {

@@ -63,8 +63,8 @@ impl Drop for Stage {
 async fn until_gone(process: Pid) {
     let ended = || {
         let status = format!("/proc/{}/stat", process.as_raw_nonzero());
-        let state = std::fs::read_to_string(Path::new(&status)).unwrap_or_default();
-        test_kill_process(process).is_err() || state.contains(") Z ")
+        let state = std::fs::read(Path::new(&status)).unwrap_or_default();
+        test_kill_process(process).is_err() || state.windows(4).any(|part| part == b") Z ")
     };
     let waiting = async {
         while !ended() {
@@ -117,4 +117,34 @@ async fn an_agent_takes_nothing_of_the_daemon_along() {
 
     assert_eq!(names, ["ATOLL_SANDBOX"]);
     stage.destroyed().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_with_any_name_is_ended() {
+    let stage = Stage::new().await;
+    // The kernel keeps 15 bytes of the name: the last of them is half a letter.
+    let line = "cp \"$(command -v sleep)\" ./\u{43f}\u{440}\u{438}\u{43b}\u{43e}\u{436}\u{435}\u{43d}\u{438}\u{435}
+        (setsid ./\u{43f}* 300 >/dev/null 2>&1 & echo $!)";
+    let output = exec(&stage.sandbox, Command::shell(line), None).await.unwrap();
+    let pid: i32 = String::from_utf8(output.stdout).unwrap().trim().parse().unwrap();
+    let named = Named(Pid::from_raw(pid).unwrap());
+    let started = async {
+        while String::from_utf8(std::fs::read(format!("/proc/{pid}/stat")).unwrap()).is_ok() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), started).await.expect("it has its name");
+
+    stage.destroyed().await;
+
+    until_gone(named.0).await;
+}
+
+/// Ended with the test.
+struct Named(Pid);
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::KILL);
+    }
 }
