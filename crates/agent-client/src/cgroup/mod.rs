@@ -113,7 +113,7 @@ impl Group {
     /// Waits, without a runtime, until the last process is gone.
     pub fn remove(&self) -> io::Result<()> {
         let deadline = Instant::now() + EMPTY;
-        for directory in self.each() {
+        for directory in self.in_order_of_ending() {
             let mut pause = Duration::from_micros(200);
             loop {
                 match fs::remove_dir(directory) {
@@ -132,6 +132,13 @@ impl Group {
             }
         }
         Ok(())
+    }
+
+    /// Its directories, first the one that keeps it from growing: only then does killing what the
+    /// others list come to an end.
+    fn in_order_of_ending(&self) -> impl Iterator<Item = &Path> {
+        let first = self.directories.get(&Controller::Pids).map(PathBuf::as_path);
+        first.into_iter().chain(self.each().filter(move |directory| Some(*directory) != first))
     }
 
     /// Its directories, each once: version 1 may mount two controllers together.

@@ -19,6 +19,14 @@ pub(super) fn limit(at: &BTreeMap<Controller, PathBuf>, limits: &Limits) -> io::
         if both.exists() {
             fs::write(both, memory.to_string())?;
         }
+        // What waits in sockets is counted apart, and without a limit is limited for the whole host
+        // only. Kernels that do not count it have no such file, or let nobody write it.
+        let sockets = directory.join("memory.kmem.tcp.limit_in_bytes");
+        if sockets.exists()
+            && let Err(error) = fs::write(sockets, memory.to_string())
+        {
+            tracing::debug!(?error, "memory of sockets is not limited");
+        }
     }
     if let Some(pids) = limits.pids {
         fs::write(place(at, Controller::Pids)?.join("pids.max"), pids.to_string())?;
@@ -78,6 +86,37 @@ mod tests {
         assert_eq!(read("memory/atoll/x/memory.limit_in_bytes"), "1048576");
         assert_eq!(read("pids/atoll/x/pids.max"), "7");
         assert_eq!(read("cpu/atoll/x/cpu.cfs_quota_us"), "50000");
+    }
+
+    #[test]
+    fn memory_of_sockets_is_limited_where_the_kernel_counts_it() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| BTreeMap::from([(Controller::Memory, root.path().join(name))]);
+        let sockets = |name: &str| root.path().join(name).join("memory.kmem.tcp.limit_in_bytes");
+        let limits = Limits { memory: Some(1 << 20), ..Limits::default() };
+        for name in ["counts", "refuses", "does not"] {
+            fs::create_dir(root.path().join(name)).unwrap();
+        }
+        fs::write(sockets("counts"), "9223372036854771712").unwrap();
+        // No content can be written to a directory.
+        fs::create_dir(sockets("refuses")).unwrap();
+
+        for name in ["counts", "refuses", "does not"] {
+            limit(&at(name), &limits).unwrap();
+        }
+
+        assert_eq!(fs::read_to_string(sockets("counts")).unwrap(), "1048576");
+        assert!(!sockets("does not").exists());
+    }
+
+    #[test]
+    fn what_keeps_a_group_from_growing_comes_first() {
+        let root = tempfile::tempdir().unwrap();
+
+        let first = group(root.path()).in_order_of_ending().next().unwrap().to_owned();
+
+        assert_eq!(first, root.path().join("pids/atoll/x"));
+        assert_eq!(group(root.path()).in_order_of_ending().count(), 3);
     }
 
     #[test]
