@@ -48,7 +48,7 @@ fn run() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let starter = Starter {
-            launcher: Launcher::new(ours)?,
+            launcher: Launcher::new(ours, setup.guests.user)?,
             table: Table::default(),
             home: setup.home.clone(),
             env: setup.env,

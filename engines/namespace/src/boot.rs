@@ -26,7 +26,10 @@ pub(crate) fn boot(spec: &Spec, bounds: &Bounds, doors: usize, weaknesses: &[Wea
         resource: i32::try_from(resource).unwrap_or_default(),
         value,
     };
-    let mut rlimits = vec![rlimit(libc::RLIMIT_CORE, 0)];
+    // Not 0: a host whose `core_pattern` is a pipe would start its program all the same, with a
+    // guest's words. To the kernel 1 means that there is to be no such dump, and a file of one
+    // byte is none either. Being the hard limit as well, it cannot be raised.
+    let mut rlimits = vec![rlimit(libc::RLIMIT_CORE, 1)];
     rlimits.extend(bounds.open_files.map(|files| rlimit(libc::RLIMIT_NOFILE, files)));
     Boot {
         listener_fd: descriptor::LISTENER,

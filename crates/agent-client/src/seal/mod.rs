@@ -140,12 +140,88 @@ mod tests {
         assert_eq!(socket(10, datagram, 17), Verdict::Allow);
         assert_eq!(socket(2, stream, 262), REFUSED, "MPTCP");
         assert_eq!(socket(2, stream, 132), REFUSED, "SCTP");
+        for family in [2, 10] {
+            for protocol in [1, 58] {
+                assert_eq!(socket(family, datagram, protocol), REFUSED, "ping {protocol}");
+            }
+            for kind in (0..16).filter(|kind| ![stream, datagram].contains(kind)) {
+                assert_eq!(socket(family, kind, 0), REFUSED, "type {kind}");
+                assert_eq!(socket(family, kind | 0o2_004_000, 6), REFUSED, "type {kind}");
+            }
+        }
+        assert_eq!(socket(1, 5, 0), Verdict::Allow, "local packets in sequence");
         assert_eq!(socket(16, raw, 0), Verdict::Allow, "routes");
         for protocol in 1..32 {
             assert_eq!(socket(16, raw, protocol), REFUSED, "netlink {protocol}");
         }
         // The kernel looks at the low half only, so the filter must too.
         assert_eq!(socket(1 << 32 | 0x28, stream, 0), REFUSED);
+    }
+
+    /// A call with these of its arguments.
+    fn with(number: libc::c_long, given: &[(usize, u64)]) -> Verdict {
+        let mut arguments = [0; 6];
+        for (index, value) in given {
+            arguments[*index] = *value;
+        }
+        native(number, arguments)
+    }
+
+    #[test]
+    fn no_file_is_made_that_lends_its_owners_rights() {
+        // With the place of the mode.
+        let mut calls = vec![
+            (libc::SYS_fchmod, 1),
+            (libc::SYS_fchmodat, 2),
+            (libc::SYS_fchmodat2, 2),
+            (libc::SYS_mkdirat, 2),
+            (libc::SYS_mknodat, 2),
+        ];
+        #[cfg(target_arch = "x86_64")]
+        calls.extend([
+            (libc::SYS_chmod, 1),
+            (libc::SYS_creat, 1),
+            (libc::SYS_mkdir, 1),
+            (libc::SYS_mknod, 1),
+        ]);
+        for (call, place) in calls {
+            for fine in [0, 0o644, 0o1777, 0o100_755] {
+                assert_eq!(with(call, &[(place, fine)]), Verdict::Allow, "{call} {fine:o}");
+            }
+            for bits in [0o4755, 0o2755, 0o6000, 0o104_755, 0xdead_0000_0000 | 0o4755] {
+                assert_eq!(with(call, &[(place, bits)]), REFUSED, "{call} {bits:o}");
+            }
+        }
+        assert_eq!(native(libc::SYS_openat2, [0; 6]), UNKNOWN);
+    }
+
+    #[test]
+    fn opening_makes_no_file_that_lends_its_owners_rights() {
+        let mut calls = vec![(libc::SYS_openat, 2)];
+        #[cfg(target_arch = "x86_64")]
+        calls.push((libc::SYS_open, 1));
+        for (call, place) in calls {
+            let open = |flags, mode| with(call, &[(place, flags), (place + 1, mode)]);
+            for making in [0o100, 0o301, 0o20_200_002, 0o20_000_000, 0xdead_0000_0000 | 0o102] {
+                assert_eq!(open(making, 0o644), Verdict::Allow, "{call} {making:o}");
+                assert_eq!(open(making, 0o4755), REFUSED, "{call} {making:o}");
+                assert_eq!(open(making, 0o2755), REFUSED, "{call} {making:o}");
+            }
+            // Without making anything, the mode is whatever happened to be there.
+            for opening in [0, 2, 0o200_000, 0o2_000_000] {
+                assert_eq!(open(opening, 0xffff_ffff), Verdict::Allow, "{call} {opening:o}");
+            }
+        }
+    }
+
+    #[test]
+    fn huge_pages_are_the_hosts() {
+        assert_eq!(with(libc::SYS_mmap, &[(3, 0x22)]), Verdict::Allow);
+        assert_eq!(with(libc::SYS_mmap, &[(3, 0x4_0022)]), REFUSED);
+        assert_eq!(with(libc::SYS_memfd_create, &[(1, 3)]), Verdict::Allow);
+        assert_eq!(with(libc::SYS_memfd_create, &[(1, 5)]), REFUSED);
+        assert_eq!(with(libc::SYS_shmget, &[(2, 0o1600)]), Verdict::Allow);
+        assert_eq!(with(libc::SYS_shmget, &[(2, 0o5600)]), REFUSED);
     }
 
     #[test]

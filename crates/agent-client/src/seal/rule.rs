@@ -10,8 +10,11 @@ use super::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// `clone`: processes and threads, no namespaces.
-    Clone,
+    /// None of these bits in this argument.
+    Without(u32, u32),
+    /// `open` and `openat`, by the place of their flags, which the mode follows: none of
+    /// [`SET_IDS`] in it if they make a file. If they do not, anything may stand there.
+    Open(u32),
     /// `ioctl`: not those that type for the user of a terminal or load a line discipline.
     Ioctl,
     /// `personality`: none but the usual one, and without address randomisation.
@@ -22,7 +25,21 @@ pub(super) enum Rule {
     Socket,
 }
 
-const NAMESPACES: u32 = (libc::CLONE_NEWNS
+/// The bits of a mode that lend the owner's rights to whoever runs the file.
+///
+/// Where a directory of the host is mounted for a guest to write, its files are the host's too,
+/// and their owner may be the host's root there, where none of the sandbox's walls stand.
+pub(super) const SET_IDS: u32 = libc::S_ISUID | libc::S_ISGID;
+
+/// Memory from the host's store of huge pages, which no control group of ours bounds.
+pub(super) const MAP_HUGETLB: u32 = libc::MAP_HUGETLB.cast_unsigned();
+pub(super) const MFD_HUGETLB: u32 = libc::MFD_HUGETLB;
+pub(super) const SHM_HUGETLB: u32 = libc::SHM_HUGETLB.cast_unsigned();
+
+/// `O_CREAT`, and what is new in `O_TMPFILE`, which is `O_DIRECTORY` too.
+const MAKING: u32 = (libc::O_CREAT | (libc::O_TMPFILE & !libc::O_DIRECTORY)).cast_unsigned();
+
+pub(super) const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
     | libc::CLONE_NEWIPC
@@ -46,11 +63,22 @@ const INET: u32 = 2;
 const INET6: u32 = 10;
 const NETLINK: u32 = 16;
 
+const STREAM: u32 = 1;
+const DATAGRAM: u32 = 2;
+/// What is said of a socket in the same argument as its type.
+const BESIDE_TYPE: u32 = (libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC).cast_unsigned();
+
 pub(super) fn instructions(rule: Rule) -> Vec<Instruction> {
     match rule {
-        Rule::Clone => {
-            let mut all = vec![load(argument(0)), bpf::and(NAMESPACES)];
-            all.extend(only(&[0]));
+        Rule::Without(index, bits) => without(index, bits),
+        Rule::Open(flags) => {
+            let mut all = vec![
+                load(argument(flags)),
+                bpf::and(MAKING),
+                jump_if_equal(0, 0, 1),
+                answer(Verdict::Allow),
+            ];
+            all.extend(without(flags + 1, SET_IDS));
             all
         }
         Rule::Ioctl => {
@@ -73,9 +101,16 @@ pub(super) fn instructions(rule: Rule) -> Vec<Instruction> {
 }
 
 fn socket() -> Vec<Instruction> {
-    // Any; ICMP, TCP, UDP, ICMPv6: not the many others, each a part of the kernel nobody needs.
-    let mut internet = vec![load(argument(2))];
-    internet.extend(only(&[0, 1, 6, 17, 58]));
+    // The type's own, TCP, UDP: not the many others, each a part of the kernel nobody needs.
+    let mut internet = vec![
+        load(argument(1)),
+        bpf::and(!BESIDE_TYPE),
+        jump_if_equal(STREAM, 2, 0),
+        jump_if_equal(DATAGRAM, 1, 0),
+        answer(REFUSED),
+        load(argument(2)),
+    ];
+    internet.extend(only(&[0, 6, 17]));
     // Routes and addresses.
     let mut netlink = vec![load(argument(2))];
     netlink.extend(only(&[0]));
@@ -90,6 +125,12 @@ fn socket() -> Vec<Instruction> {
     all.push(jump_if_equal(NETLINK, 1, 0));
     all.push(answer(REFUSED));
     all.extend(netlink);
+    all
+}
+
+fn without(index: u32, bits: u32) -> Vec<Instruction> {
+    let mut all = vec![load(argument(index)), bpf::and(bits)];
+    all.extend(only(&[0]));
     all
 }
 

@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use atoll_agent_protocol::message::User;
 use rustix::{
     fs::{OFlags, fcntl_getfl, fcntl_setfl},
     io::Errno,
@@ -32,6 +33,7 @@ use crate::sys;
 #[derive(Debug)]
 pub(crate) struct Launcher {
     socket: AsyncFd<OwnedFd>,
+    user: Option<User>,
 }
 
 /// A command on its way, or running.
@@ -58,8 +60,9 @@ impl Launcher {
         Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?)
     }
 
-    pub(crate) fn new(socket: OwnedFd) -> io::Result<Self> {
-        Ok(Self { socket: watched(socket)? })
+    /// For guests of this user, or the agent's own.
+    pub(crate) fn new(socket: OwnedFd, user: Option<User>) -> io::Result<Self> {
+        Ok(Self { socket: watched(socket)?, user })
     }
 
     /// Returns when the spawner is gone.
@@ -73,9 +76,7 @@ impl Launcher {
         let (keeper, keeper_end) = Self::connection()?;
         let job = job.to_file()?;
         let (error, error_end) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (stdin_end, stdin_ours) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (stdout, stdout_end) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (stderr, stderr_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let [(stdin_end, stdin_ours), (stdout, stdout_end), (stderr, stderr_end)] = self.stdio()?;
         let launched = Launched {
             keeper: Keeper { socket: Arc::new(watched(keeper)?) },
             error: pipe::Receiver::from_owned_fd(error)?,
@@ -93,6 +94,19 @@ impl Launcher {
         ])
         .await?;
         Ok(launched)
+    }
+
+    /// Three pipes that belong to the guests' user, who else could use but not open them: by
+    /// `/dev/stderr`, say.
+    fn stdio(&self) -> io::Result<[(OwnedFd, OwnedFd); 3]> {
+        let make = || {
+            let pipe = || pipe_with(PipeFlags::CLOEXEC);
+            Ok([pipe()?, pipe()?, pipe()?])
+        };
+        match self.user {
+            Some(User { uid, gid }) => sys::as_file_system_user(uid, gid, make),
+            None => make(),
+        }
     }
 
     async fn send(&self, fds: [BorrowedFd<'_>; PARCEL]) -> io::Result<()> {

@@ -12,12 +12,19 @@ use tokio::{
 };
 
 use super::{start::Starter, table::Ask};
-use crate::launch::{Keeper, Launched, Order, Report};
+use crate::{
+    launch::{Keeper, Launched, Order, Report},
+    sys,
+};
 
 /// What is read at once.
 const CHUNK: usize = 16 << 10;
 /// Between readings of output that nobody will see, so that it costs little.
 const INDIFFERENCE: Duration = Duration::from_millis(2);
+
+/// How often processes are found to have outlived their killing before the sandbox ends for it.
+/// The keeper tries for seconds each time.
+const SURVIVALS: u32 = 3;
 
 /// What ends a process.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +49,8 @@ pub(crate) struct Run {
     /// A stream was longer than its limit.
     truncated: bool,
     ended: bool,
+    /// How often a killing left something alive.
+    survivals: u32,
     kills: Vec<oneshot::Sender<bool>>,
     signals: VecDeque<oneshot::Sender<bool>>,
 }
@@ -66,6 +75,7 @@ impl Run {
             cause: None,
             truncated: false,
             ended: false,
+            survivals: 0,
             kills: Vec::new(),
             signals: VecDeque::new(),
         }
@@ -78,7 +88,7 @@ impl Run {
             let [stdout, stderr] = &self.outputs;
             tokio::select! {
                 report = keeper.report() => {
-                    if self.hear(report) {
+                    if self.hear(report).await {
                         break;
                     }
                 }
@@ -94,12 +104,20 @@ impl Run {
     }
 
     /// Takes in what the keeper says; true if that was its last word.
-    fn hear(&mut self, report: Option<Report>) -> bool {
+    async fn hear(&mut self, report: Option<Report>) -> bool {
         match report {
             Some(Report::Exited { status, killing }) => self.finish(Some(status), killing),
             Some(Report::Killed(done)) => {
                 for waiting in self.kills.drain(..) {
                     let _ = waiting.send(done);
+                }
+                if !done {
+                    self.survivals += 1;
+                    if self.survivals >= SURVIVALS {
+                        // With this program goes the sandbox, and with that all that is in it.
+                        sys::exit(1);
+                    }
+                    self.keeper.order(Order::Kill).await;
                 }
             }
             Some(Report::Signalled(done)) => {

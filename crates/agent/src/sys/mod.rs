@@ -10,6 +10,6 @@ pub(crate) use process::{
     install_at, reset_signals, send_signal, watch,
 };
 pub(crate) use seal::{
-    drop_bounding_set, install_seccomp, limit, limits_of_files, raise_limit_of_files,
-    set_file_system_user,
+    as_file_system_user, drop_bounding_set, install_seccomp, limit, limits_of_files,
+    raise_limit_of_files, set_file_system_user,
 };

@@ -3,6 +3,8 @@
 
 use std::io;
 
+use rustix::process::{DumpableBehavior, getegid, geteuid, set_dumpable_behavior};
+
 /// Empties the capability bounding set.
 pub(crate) fn drop_bounding_set() -> io::Result<()> {
     for capability in 0..64 {
@@ -86,6 +88,7 @@ pub(crate) fn raise_limit_of_files(now: u64, most: u64) {
     // SAFETY: the structure lives over the call.
     unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const wanted) };
 }
+
 /// Makes this one thread touch files as somebody else.
 ///
 /// The thread's other ids stay, so that the somebody can neither signal nor trace it.
@@ -102,4 +105,22 @@ pub(crate) fn set_file_system_user(uid: u32, gid: u32) -> io::Result<()> {
     } else {
         Err(io::Error::from_raw_os_error(libc::EPERM))
     }
+}
+
+/// Does something as somebody else would do it to files, on this thread, and then is itself again,
+/// or ends: nothing else here may be done as that somebody.
+pub(crate) fn as_file_system_user<T>(
+    uid: u32,
+    gid: u32,
+    action: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    let result = set_file_system_user(uid, gid).and_then(|()| action());
+    let restored = set_file_system_user(user, group);
+    // The kernel forgets this with every change of user.
+    let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    if restored.is_err() || hidden.is_err() {
+        super::exit(1);
+    }
+    result
 }

@@ -55,6 +55,25 @@ async fn a_guest_of_another_user_has_its_ids_and_no_capability() {
 }
 
 #[tokio::test]
+async fn a_guest_of_another_user_can_open_its_own_streams() {
+    if !is_root() {
+        return;
+    }
+    let agent = Agent::with_user().await;
+
+    let line = "echo out > /proc/self/fd/1; echo err > /proc/self/fd/2; cat /proc/self/fd/0";
+    let finished = agent.shell(line).await;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", agent.pid())).unwrap();
+
+    let exit_code = finished.ended.exit_code;
+    assert_eq!((finished.stdout, finished.stderr), (b"out\n".to_vec(), b"err\n".to_vec()));
+    assert_eq!(exit_code, Some(0));
+    let ids = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap();
+    let ids: Vec<_> = ids.split_ascii_whitespace().collect();
+    assert_eq!(ids, ["0"; 4], "the agent is itself again");
+}
+
+#[tokio::test]
 async fn a_guest_of_another_user_cannot_touch_what_keeps_it() {
     if !is_root() {
         return;

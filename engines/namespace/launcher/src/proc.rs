@@ -35,8 +35,8 @@ const HIDDEN: [&str; 12] = [
 /// Directories whose files are settings of the host.
 const READ_ONLY: [&str; 4] = ["bus", "fs", "irq", "sys"];
 
-/// Directories about the host's hardware: an empty one covers them.
-const EMPTY: [&str; 3] = ["acpi", "asound", "scsi"];
+/// Directories about the host's hardware and how busy it is: an empty one covers them.
+const EMPTY: [&str; 4] = ["acpi", "asound", "pressure", "scsi"];
 
 /// What a sandbox may have of things the kernel counts for each user namespace. Not one namespace
 /// more: with a nested user namespace come capabilities over it, and with them much more of the

@@ -1,6 +1,6 @@
 //! What a guest is and can see.
 
-use std::{fs, path::Path};
+use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use atoll_engine::Spec;
 use atoll_namespace::Weakness;
@@ -11,11 +11,13 @@ use crate::{
     stage::{Stage, ids, make, run, text},
 };
 
-pub(crate) const TESTS: [Test; 7] = [
+pub(crate) const TESTS: [Test; 9] = [
     ("posture::a_guest_is_nobody_of_the_host", a_guest_is_nobody_of_the_host),
     ("posture::a_guest_has_namespaces_of_its_own", a_guest_has_namespaces_of_its_own),
     ("posture::no_two_sandboxes_share_an_id", no_two_sandboxes_share_an_id),
     ("posture::no_path_of_the_host_shows", no_path_of_the_host_shows),
+    ("posture::no_file_lends_its_owners_rights", no_file_lends_its_owners_rights),
+    ("posture::a_guest_can_open_its_own_streams", a_guest_can_open_its_own_streams),
     ("posture::the_kernel_is_out_of_reach", the_kernel_is_out_of_reach),
     ("posture::namespaces_are_not_nested", namespaces_are_not_nested),
     ("posture::a_wall_left_out_is_not_there", a_wall_left_out_is_not_there),
@@ -86,6 +88,41 @@ fn no_path_of_the_host_shows(stage: &Stage, runtime: &Runtime) {
         for absent in ["/sys/kernel", "/usr/local", "/opt", "/etc/shadow", "/proc/kcore/x"] {
             assert!(!run(&sandbox, &format!("ls {absent}")).await.outcome.succeeded(), "{absent}");
         }
+    });
+}
+
+/// Files in a writable mount are the host's as well, where nothing says `nosuid`.
+fn no_file_lends_its_owners_rights(stage: &Stage, runtime: &Runtime) {
+    runtime.block_on(async {
+        let shared = stage.directory.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).unwrap();
+        let guest = "/data".into();
+        let mount = atoll_engine::Mount { host: shared.clone(), guest, writable: true };
+        let spec = Spec { mounts: vec![mount], ..Spec::default() };
+        let sandbox = make(&stage.engine, "a", &spec).await;
+        text(&sandbox, "cd /data && cp /bin/true program && mkdir place && chmod 755 *").await;
+        for bits in ["4755", "2755", "6755", "u+s", "g+s"] {
+            for name in ["program", "place"] {
+                let output = run(&sandbox, &format!("chmod {bits} /data/{name}")).await;
+                let error = String::from_utf8_lossy(&output.stderr);
+                assert!(error.contains("not permitted"), "{bits} {name}: {output:?}");
+            }
+        }
+        for name in ["program", "place"] {
+            let mode = fs::metadata(shared.join(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o7777, 0o755, "{name}");
+        }
+    });
+}
+
+fn a_guest_can_open_its_own_streams(stage: &Stage, runtime: &Runtime) {
+    runtime.block_on(async {
+        let sandbox = make(&stage.engine, "a", &Spec::default()).await;
+        let line = "echo out > /dev/stdout; echo err > /dev/stderr; cat /dev/stdin";
+        let output = run(&sandbox, line).await;
+        assert!(output.outcome.succeeded(), "{output:?}");
+        assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
     });
 }
 
