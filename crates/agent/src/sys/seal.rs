@@ -3,7 +3,10 @@
 
 use std::io;
 
-use rustix::process::{DumpableBehavior, getegid, geteuid, set_dumpable_behavior};
+use rustix::process::{
+    DumpableBehavior, getegid, geteuid, parent_process_death_signal, set_dumpable_behavior,
+    set_parent_process_death_signal,
+};
 
 /// Empties the capability bounding set.
 pub(crate) fn drop_bounding_set() -> io::Result<()> {
@@ -115,11 +118,13 @@ pub(crate) fn as_file_system_user<T>(
     action: impl FnOnce() -> io::Result<T>,
 ) -> io::Result<T> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    let death = parent_process_death_signal()?;
     let result = set_file_system_user(uid, gid).and_then(|()| action());
     let restored = set_file_system_user(user, group);
-    // The kernel forgets this with every change of user.
+    // The kernel forgets these with every change of user.
     let hidden = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    if restored.is_err() || hidden.is_err() {
+    let followed = set_parent_process_death_signal(death);
+    if restored.is_err() || hidden.is_err() || followed.is_err() {
         super::exit(1);
     }
     result
