@@ -142,6 +142,8 @@ impl Server {
     /// Memory of the daemon before, and of `count` idle sessions' processes each.
     pub(crate) async fn footprint(&self, count: usize) -> Result<Footprint> {
         let daemon = self.process.id().context("the server ended")?;
+        // What sandboxes share is each one's in part: nobody's may be left to share with.
+        self.end_sessions().await?;
         let idle_daemon = kib(&format!("/proc/{daemon}/status"), "VmRSS:").context("its memory")?;
         let before = sandboxes()?;
         let mut sessions = Vec::new();
@@ -162,10 +164,15 @@ impl Server {
 
     /// Ends the server and its sessions.
     pub(crate) async fn stop(mut self) -> Result<()> {
+        self.end_sessions().await?;
+        self.process.kill().await?;
+        Ok(())
+    }
+
+    async fn end_sessions(&self) -> Result<()> {
         for session in self.client.sessions(&atoll_client::Filter::default()).await?.sessions {
             self.client.delete_session(&session.session_id, None).await?;
         }
-        self.process.kill().await?;
         Ok(())
     }
 }

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Machine {
-    kernel: String,
-    processor: String,
-    cores: usize,
+    pub(crate) kernel: String,
+    pub(crate) processor: String,
+    pub(crate) cores: usize,
     memory_mib: u64,
 }
 

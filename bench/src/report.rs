@@ -48,8 +48,7 @@ pub(crate) fn print(figures: &Figures) {
 }
 
 fn machine(machine: &Machine) -> String {
-    let value = serde_json::to_value(machine).unwrap_or_default();
-    format!("{} cores of {}, Linux {}", value["cores"], value["processor"], value["kernel"])
+    format!("{} cores of {}, Linux {}", machine.cores, machine.processor, machine.kernel)
 }
 
 pub(crate) fn complain(error: &anyhow::Error) {
