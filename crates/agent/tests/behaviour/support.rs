@@ -234,9 +234,14 @@ pub(crate) fn read_number(path: &Path) -> Option<u32> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Only root can make processes of other users. Elsewhere those tests say nothing.
+/// Only root can make processes of other users. Elsewhere those tests say nothing, and fail where
+/// `ATOLL_REQUIRE_ENGINES` says that they must be run.
+#[expect(clippy::disallowed_methods, reason = "tests have no settings of their own")]
 pub(crate) fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
+    let root = rustix::process::geteuid().is_root();
+    let required = std::env::var_os("ATOLL_REQUIRE_ENGINES").is_some();
+    assert!(root || !required, "ATOLL_REQUIRE_ENGINES is set, and this test needs root");
+    root
 }
 
 fn connect(socket: &Path) -> Mux {
