@@ -13,8 +13,8 @@ use atoll_agent_protocol::{
     mux::{MAX_MESSAGE, Stream},
 };
 use atoll_engine::{
-    Command, Error, ErrorKind, Events, Files, Limits, Offsets, Process, ProcessId, Result, Sandbox,
-    SandboxId, Usage,
+    Command, Error, ErrorKind, Events, Files, Limits, MAX_TUNNELS, Offsets, Ports, Process,
+    ProcessId, Result, Sandbox, SandboxId, Usage,
 };
 use bytes::Bytes;
 use tokio::{sync::Semaphore, task::AbortHandle};
@@ -63,6 +63,10 @@ pub(crate) struct Inner {
     pub(crate) calls: Line,
     /// What may stand still for long: output, input, files. Apart, so that it holds up no call.
     pub(crate) flows: Line,
+    /// Connections to ports. Apart, so that however many there are, files and output have room.
+    pub(crate) tunnels: Line,
+    /// One for each tunnel there may be.
+    pub(crate) tunnel_places: Arc<Semaphore>,
     pub(crate) ledger: Ledger,
     pub(crate) waiting: Semaphore,
     /// The sandbox has ended.
@@ -92,6 +96,8 @@ impl AgentSandbox {
             id,
             calls: Line::new(Arc::clone(&warden)),
             flows: Line::new(Arc::clone(&warden)),
+            tunnels: Line::new(Arc::clone(&warden)),
+            tunnel_places: Arc::new(Semaphore::new(MAX_TUNNELS)),
             warden,
             limits,
             ledger: Ledger::default(),
@@ -363,6 +369,10 @@ impl Sandbox for AgentSandbox {
 
     fn files(&self) -> &dyn Files {
         self
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        self.inner.warden.has_own_loopback().then_some(self)
     }
 
     async fn usage(&self) -> Result<Usage> {

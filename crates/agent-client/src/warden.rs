@@ -20,6 +20,12 @@ pub trait Warden: fmt::Debug + Send + Sync {
     /// What the sandbox's guests have used so far.
     fn counters(&self) -> Counters;
 
+    /// Whether the sandbox has a loopback of its own. If not, its ports are the host's, and nobody
+    /// is connected to them.
+    fn has_own_loopback(&self) -> bool {
+        false
+    }
+
     /// Returns when the sandbox has ended.
     async fn ended(&self);
 

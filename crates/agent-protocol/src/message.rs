@@ -4,7 +4,7 @@
 //! (after an upload: after its [`Upload`] parts), the agent answers with one or more [`Response`]s
 //! and finishes its own. Content flows as [`Chunk`](response::Answer::Chunk)s or [`Upload`]s on the
 //! same stream. A host that needs no more resets the stream; the agent then stops what only that
-//! call wanted (a download, an upload not yet whole, an attachment), never a process.
+//! call wanted (a download, an upload not yet whole, an attachment, a connection), never a process.
 //! Written by hand rather than generated: there is one schema, in one language, on both sides.
 
 /// Grows when a message changes its meaning; told in [`Hello`].
@@ -74,7 +74,7 @@ pub struct Access {
 pub struct Request {
     #[prost(
         oneof = "request::Call",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 50, 51"
     )]
     pub call: Option<request::Call>,
 }
@@ -128,10 +128,17 @@ pub mod request {
         /// Answered by `Disk`.
         #[prost(message, tag = "18")]
         Disk(super::Nothing),
+        /// Connects to a port of the sandbox's loopback. Answered by `Done`, then chunks; followed
+        /// by chunks too. Each side finishes its direction when there is no more to send.
+        #[prost(message, tag = "50")]
+        Connect(super::OfPort),
+        /// Answered by `Ports`.
+        #[prost(message, tag = "51")]
+        Listening(super::Nothing),
     }
 }
 
-/// What follows a `WriteFile` request.
+/// What follows a `WriteFile` request; of a `Connect` request chunks only.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Upload {
     #[prost(oneof = "upload::Part", tags = "1, 2")]
@@ -151,7 +158,7 @@ pub mod upload {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Response {
-    #[prost(oneof = "response::Answer", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
+    #[prost(oneof = "response::Answer", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 50")]
     pub answer: Option<response::Answer>,
 }
 
@@ -178,6 +185,8 @@ pub mod response {
         Chunk(bytes::Bytes),
         #[prost(message, tag = "10")]
         Disk(super::Disk),
+        #[prost(message, tag = "50")]
+        Ports(super::Ports),
     }
 }
 
@@ -354,6 +363,20 @@ pub struct Disk {
     pub used: u64,
     #[prost(uint64, tag = "2")]
     pub total: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct OfPort {
+    /// 1 to 65535.
+    #[prost(uint32, tag = "1")]
+    pub port: u32,
+}
+
+/// Ports on which something listens, lowest first.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Ports {
+    #[prost(uint32, repeated, tag = "1")]
+    pub ports: Vec<u32>,
 }
 
 /// What the agent could not do.

@@ -16,6 +16,8 @@ pub(crate) struct Agent {
     pub(crate) files: Files,
     /// Whose free space is told.
     pub(crate) disk: String,
+    /// One for each connection to a port there may be.
+    pub(crate) tunnels: Semaphore,
 }
 
 /// Serves hosts until the spawner is gone, which is an error. Then this program must end: with it

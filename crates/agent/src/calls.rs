@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use crate::{
     agent::Agent,
     failure::{failure, internal, invalid, not_found, of_file},
-    files,
+    files, ports,
     process::{self, Ask, Table},
 };
 
@@ -69,6 +69,8 @@ async fn dispatch(agent: &Arc<Agent>, call: Call, stream: &Stream) -> Result<(),
             return Ok(());
         }
         Call::Disk(_) => Answer::Disk(disk(&agent.disk)?),
+        Call::Connect(ask) => return ports::connect(&agent.tunnels, ask, stream).await,
+        Call::Listening(_) => Answer::Ports(ports::listening(&agent.files).await?),
         call => return files::answer(&agent.files, call, stream).await,
     };
     say(stream, answer).await;

@@ -86,6 +86,11 @@ pub(crate) fn of_file(what: &str, cause: &io::Error) -> Failure {
     failure(kind, format!("{}: {}", shown(what), describe(cause)))
 }
 
+/// Why a connection to a program of the sandbox broke.
+pub(crate) fn failure_of_connection(cause: &io::Error) -> Failure {
+    failure(FailureKind::NotFound, format!("the connection to the port broke: {}", describe(cause)))
+}
+
 /// The kernel's words for it, without the number.
 fn describe(cause: &io::Error) -> String {
     let text = cause.to_string();

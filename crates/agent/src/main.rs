@@ -10,6 +10,7 @@ mod calls;
 mod failure;
 mod files;
 mod launch;
+mod ports;
 mod process;
 mod sys;
 
@@ -54,7 +55,8 @@ fn run() -> io::Result<()> {
             env: setup.env,
         };
         let files = files::Files::new(setup.home, setup.guests);
-        let agent = Agent { starter: Arc::new(starter), files, disk: setup.disk };
+        let agent =
+            Agent { starter: Arc::new(starter), files, disk: setup.disk, tunnels: ports::places() };
         agent::serve(Arc::new(agent), setup.listener).await
     })
 }

@@ -15,6 +15,7 @@ mod engine;
 mod error;
 mod exec;
 mod files;
+mod ports;
 mod sandbox;
 mod spec;
 
@@ -31,5 +32,6 @@ pub use engine::{Engine, Probe};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::{Output, exec};
 pub use files::{ByteStream, Files};
+pub use ports::{Duplex, MAX_TUNNELS, Ports, Tunnel};
 pub use sandbox::{Event, Events, Offsets, Sandbox, Usage};
 pub use spec::{Mount, Network, Root, Spec};

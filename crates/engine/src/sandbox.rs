@@ -10,7 +10,7 @@ use atoll_types::{
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
-use crate::{Command, Files, Outcome, Process, Result};
+use crate::{Command, Files, Outcome, Ports, Process, Result};
 
 /// An isolated place where commands run and files are kept.
 ///
@@ -65,6 +65,10 @@ pub trait Sandbox: fmt::Debug + Send + Sync {
 
     /// The sandbox's files, with the rights of what runs in it.
     fn files(&self) -> &dyn Files;
+
+    /// The sandbox's TCP ports; none if its loopback is not its own, for then its ports would be
+    /// the host's.
+    fn ports(&self) -> Option<&dyn Ports>;
 
     /// What the sandbox uses now, as the host sees it.
     async fn usage(&self) -> Result<Usage>;

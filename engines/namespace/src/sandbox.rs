@@ -35,6 +35,11 @@ impl Warden for Watch {
         self.place.guests.counters()
     }
 
+    fn has_own_loopback(&self) -> bool {
+        // Every sandbox here has a network namespace of its own.
+        true
+    }
+
     async fn ended(&self) {
         // Fails only if the runtime is shutting down.
         let _ = self.init.readable().await;

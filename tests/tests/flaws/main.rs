@@ -4,6 +4,7 @@
 mod engine;
 mod files;
 mod flaw;
+mod ports;
 mod sandbox;
 
 use std::{
@@ -105,5 +106,10 @@ flaws! {
     the_end_goes_unnoticed: NeverEnds is caught by "lifecycle::its_end_is_noticed";
     a_lost_process_is_told_as_cancelled: CallsLostCancelled is caught by "lifecycle::a_running_process_is_lost_with_its_sandbox";
     destroying_leaves_it_there: LeavesEverything is caught by "lifecycle::what_is_destroyed_is_not_found";
+    the_hosts_ports_are_reached: ReachesTheHost is caught by "ports::a_port_of_the_host_is_not_reached";
+    tunnels_are_not_counted: OpensAnyNumberOfTunnels is caught by "ports::a_tunnel_too_many_is_refused";
+    one_end_is_taken_for_both: EndsBothDirections is caught by "ports::each_side_ends_its_own_direction";
+    connections_outlive_their_tunnels: KeepsConnections is caught by "ports::a_dropped_tunnel_ends_the_connection";
+    a_lost_tunnel_says_nothing: TellsNoReasonOfATunnel is caught by "ports::a_tunnel_is_lost_with_its_sandbox";
     remains_are_not_listed: ListsNothing is caught by "listing::what_lives_is_listed_once";
 }

@@ -4,27 +4,29 @@ use std::{path::PathBuf, sync::Arc};
 
 use async_trait::async_trait;
 use atoll_engine::{
-    Command, Error, Event, Events, Files, Offsets, Process, ProcessId, Reason, Result, Sandbox,
-    SandboxId, Usage,
+    Command, Error, Event, Events, Files, Offsets, Ports, Process, ProcessId, Reason, Result,
+    Sandbox, SandboxId, Usage,
 };
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 use tokio::runtime::Handle;
 
-use crate::{files::FlawedFiles, flaw::Flaw};
+use crate::{files::FlawedFiles, flaw::Flaw, ports::FlawedPorts};
 
 #[derive(Debug)]
 pub(crate) struct FlawedSandbox {
     inner: Arc<dyn Sandbox>,
     flaw: Flaw,
     files: FlawedFiles,
+    ports: Option<FlawedPorts>,
     directory: PathBuf,
 }
 
 impl FlawedSandbox {
     pub(crate) fn new(inner: Arc<dyn Sandbox>, flaw: Flaw, directory: PathBuf) -> Self {
         let files = FlawedFiles { inner: Arc::clone(&inner), flaw };
-        Self { inner, flaw, files, directory }
+        let ports = FlawedPorts::new(flaw);
+        Self { inner, flaw, files, ports, directory }
     }
 
     fn spoil(&self, mut command: Command) -> Command {
@@ -158,6 +160,13 @@ impl Sandbox for FlawedSandbox {
 
     fn files(&self) -> &dyn Files {
         &self.files
+    }
+
+    fn ports(&self) -> Option<&dyn Ports> {
+        match &self.ports {
+            Some(ports) => Some(ports),
+            None => self.inner.ports(),
+        }
     }
 
     async fn usage(&self) -> Result<Usage> {

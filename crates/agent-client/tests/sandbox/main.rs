@@ -6,5 +6,6 @@ mod ends;
 mod files;
 mod hostile;
 mod links;
+mod ports;
 mod real;
 mod stage;

@@ -51,6 +51,10 @@ impl Warden for Place {
         Ok(Box::new(near))
     }
 
+    fn has_own_loopback(&self) -> bool {
+        true
+    }
+
     fn counters(&self) -> Counters {
         *self.counters.lock().unwrap()
     }

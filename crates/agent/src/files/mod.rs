@@ -12,7 +12,7 @@ use atoll_agent_protocol::{
     mux::Stream,
 };
 use place::{Path, Place, entry, make_directories};
-use pool::Pool;
+pub(crate) use pool::Pool;
 use rustix::{
     fs::{AtFlags, FileType, Mode, chmodat, renameat, statat, unlinkat},
     io::Errno,
@@ -34,6 +34,11 @@ impl Files {
     /// Files as `guests` see them. Relative paths begin at `home`.
     pub(crate) fn new(home: String, guests: Guests) -> Self {
         Self { pool: Pool::new(guests), home }
+    }
+
+    /// Where guests' rights hold.
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     fn path(&self, path: &str) -> Result<Path, Failure> {

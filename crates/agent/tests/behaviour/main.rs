@@ -5,6 +5,7 @@ mod files;
 mod first;
 mod hosts;
 mod limits;
+mod ports;
 mod processes;
 mod sealing;
 mod support;

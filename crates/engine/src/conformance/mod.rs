@@ -23,6 +23,7 @@ mod limits;
 mod listing;
 mod mounts;
 mod network;
+mod ports;
 mod processes;
 mod scratch;
 mod signals;
@@ -48,6 +49,7 @@ pub fn cases() -> Vec<Case> {
         uploads::cases(),
         environment::cases(),
         network::cases(),
+        ports::cases(),
         mounts::cases(),
         lifecycle::cases(),
         listing::cases(),
