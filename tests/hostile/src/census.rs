@@ -4,22 +4,40 @@ use std::{
     fs,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use anyhow::Result;
+use atoll_engine::SandboxId;
 
-use crate::{check::claim, run::eventually};
+use crate::{check::claim, run::eventually, subject::Subject};
 
 /// How a sandbox can be recognised on the host.
 #[derive(Debug, Clone)]
 pub struct Traces {
-    pub id: String,
-    /// The host's ids of its users; none if they could not be learnt.
-    pub ids: Option<std::ops::Range<u32>>,
-    pub state: PathBuf,
+    subject: Arc<dyn Subject>,
+    id: SandboxId,
+    /// What its control groups and mounts are called.
+    names: Vec<String>,
+    /// The host's ids of its users; none if they could not be learnt, or are not its own.
+    ids: Option<std::ops::Range<u32>>,
+    /// Its world of process numbers.
+    processes: Option<PathBuf>,
 }
 
 impl Traces {
+    /// Learns from a living sandbox what to look for when it is gone.
+    pub fn of(subject: &Arc<dyn Subject>, id: &SandboxId) -> Self {
+        let first = subject.first_process(id);
+        Self {
+            subject: Arc::clone(subject),
+            id: id.clone(),
+            names: subject.names(id),
+            ids: first.and_then(ids),
+            processes: first.and_then(|first| world_of(&first.to_string())),
+        }
+    }
+
     /// Fails unless nothing of the sandbox is left, or soon.
     pub async fn gone(&self) -> Result<()> {
         let mut left = Vec::new();
@@ -40,6 +58,7 @@ impl Traces {
         left.extend(self.state());
         left.extend(self.shared_memory());
         left.extend(self.system_v());
+        left.extend(self.subject.left(&self.id));
         left
     }
 
@@ -47,7 +66,11 @@ impl Traces {
         self.ids.as_ref().is_some_and(|ids| ids.contains(&id))
     }
 
-    /// Processes of its users that have not ended.
+    fn is_named(&self, text: &str) -> bool {
+        self.names.iter().any(|name| text.contains(name))
+    }
+
+    /// Processes of its users, or in its world, that have not ended.
     fn processes(&self) -> Vec<String> {
         numbers("/proc")
             .filter_map(|process| {
@@ -58,7 +81,9 @@ impl Traces {
                 };
                 let user: u32 = field("Uid:")?.parse().ok()?;
                 let state = field("State:")?;
-                (self.owns(user) && state != "Z" && state != "X")
+                let inside =
+                    self.processes.is_some() && world_of(&process.to_string()) == self.processes;
+                ((self.owns(user) || inside) && state != "Z" && state != "X")
                     .then(|| format!("process {process} ({:?}, {state})", field("Name:")))
             })
             .collect()
@@ -73,7 +98,7 @@ impl Traces {
                 if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     continue;
                 }
-                if entry.file_name().to_string_lossy().contains(&self.id) {
+                if self.is_named(&entry.file_name().to_string_lossy()) {
                     found.push(format!("control group {}", entry.path().display()));
                 } else if depth < 6 {
                     waiting.push((entry.path(), depth + 1));
@@ -88,7 +113,7 @@ impl Traces {
         let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         table
             .lines()
-            .filter(|line| line.contains(&self.id))
+            .filter(|line| self.is_named(line))
             .map(|line| format!("mount {line}"))
             .collect()
     }
@@ -96,10 +121,10 @@ impl Traces {
     /// Files in the engine's directory with its name.
     fn state(&self) -> Vec<String> {
         let mut found = Vec::new();
-        let mut waiting = vec![self.state.clone()];
+        let mut waiting = vec![self.subject.directory().to_owned()];
         while let Some(directory) = waiting.pop() {
             for entry in fs::read_dir(&directory).into_iter().flatten().flatten() {
-                if entry.file_name().to_string_lossy().contains(&self.id) {
+                if entry.file_name().to_string_lossy().contains(self.id.as_str()) {
                     found.push(format!("file {}", entry.path().display()));
                 } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
                     waiting.push(entry.path());
@@ -144,6 +169,21 @@ impl Traces {
             })
             .collect()
     }
+}
+
+/// The host's ids of a sandbox's users, as its first process has them, if they are its own.
+fn ids(first: u64) -> Option<std::ops::Range<u32>> {
+    let map = fs::read_to_string(format!("/proc/{first}/uid_map")).ok()?;
+    let words: Vec<u32> = map.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    match words[..] {
+        [0, first, count] if first > 0 => Some(first..first.checked_add(count)?),
+        _ => None,
+    }
+}
+
+/// The world of numbers a process is counted in, if this program may ask.
+fn world_of(process: &str) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{process}/ns/pid")).ok()
 }
 
 /// The entries of a directory whose names are numbers.

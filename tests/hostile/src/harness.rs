@@ -9,11 +9,15 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use atoll_engine::Engine as _;
-use atoll_namespace::{Config, NamespaceEngine};
 use libtest_mimic::{Arguments, Failed, Trial};
 
-use crate::{canary, check::Control, checks, run, world::World};
+use crate::{
+    canary,
+    check::Control,
+    checks, run,
+    subject::{Exceptions, Subject},
+    world::World,
+};
 
 /// Where CI says that a missing engine is a failure.
 const REQUIRED: &str = "ATOLL_REQUIRE_ENGINES";
@@ -22,19 +26,27 @@ type Body = Box<dyn FnOnce(&Arc<World>) -> Result<(), Failed> + Send>;
 
 type Lazy = Arc<Mutex<Option<Arc<World>>>>;
 
-/// Runs the tests that the command line asks for.
+/// Runs the tests that the command line asks for, on this engine.
 #[expect(clippy::disallowed_methods, reason = "a test's settings are its environment")]
-pub fn main() -> ExitCode {
+pub fn main(subject: fn() -> Result<Arc<dyn Subject>>, exceptions: &Exceptions) -> ExitCode {
     let arguments = Arguments::from_args();
     let Some(variable) = std::env::var(canary::VARIABLE).ok() else { return with_canary() };
     protect();
     settle();
-    let before = own();
     let required = std::env::var_os(REQUIRED).is_some();
-    let missing = unavailable();
+    let made = subject().map_err(|error| format!("{error:#}"));
+    let made = made.and_then(|subject| subject.missing().map_or(Ok(subject), Err));
+    // Held to the end: what it keeps open is no sandbox's.
+    let _kept = made.clone();
+    let before = own();
     let world = Lazy::default();
-    let trials = trials(&world, &variable, missing.as_deref(), required);
+    let maker = made.map(|subject| Maker { world: Arc::clone(&world), subject, variable });
+    let trials = trials(&maker, exceptions, required);
     let conclusion = libtest_mimic::run(&arguments, trials);
+    for (name, reason) in exceptions.iter() {
+        say(&format!("not applicable: {name}: {reason}"));
+    }
+    drop(maker);
     let held = world.lock().unwrap_or_else(PoisonError::into_inner).take();
     let Some(held) = held else { return conclusion.exit_code() };
     last_word(held, before, conclusion.exit_code())
@@ -66,28 +78,41 @@ fn settle() {
     }
 }
 
-/// Why this host cannot run the tier; none if it can.
-fn unavailable() -> Option<String> {
-    if !rustix::process::geteuid().is_root() {
-        return Some("the namespace engine needs root here".to_owned());
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    let directory = tempfile::tempdir().ok()?;
-    let engine = NamespaceEngine::new(Config::new(directory.path()));
-    runtime.block_on(engine.probe()).err().map(|error| error.to_string())
+/// The one world, made by whoever needs it first.
+#[derive(Clone)]
+struct Maker {
+    world: Lazy,
+    subject: Arc<dyn Subject>,
+    variable: String,
 }
 
-fn trials(world: &Lazy, variable: &str, missing: Option<&str>, required: bool) -> Vec<Trial> {
+impl Maker {
+    fn world(self) -> Result<Arc<World>, Failed> {
+        let mut world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+        if world.is_none() {
+            let made = World::new(self.subject, self.variable);
+            *world = Some(made.map_err(|error| format!("{error:#}"))?);
+        }
+        world.clone().ok_or_else(|| "no world".into())
+    }
+}
+
+/// One test for each check and each control; what is excepted is ignored, and a list of exceptions
+/// that names no test is one more test, which fails.
+fn trials(make: &Result<Maker, String>, exceptions: &Exceptions, required: bool) -> Vec<Trial> {
     let mut trials = Vec::new();
-    let ignored = missing.is_some() && !required;
+    let mut names = Vec::new();
+    let ignored = make.is_err() && !required;
     let mut add = |name: String, body: Body| {
-        let (world, variable) = (Arc::clone(world), variable.to_owned());
-        let missing = missing.map(str::to_owned);
-        let trial = Trial::test(name, move || match missing {
-            Some(why) => Err(format!("the engine is missing: {why}").into()),
-            None => body(&shared(&world, variable)?),
+        let (make, reason) = (make.clone(), exceptions.reason(&name).map(str::to_owned));
+        names.push(name.clone());
+        let excepted = reason.is_some();
+        let trial = Trial::test(name, move || match (reason, make) {
+            (Some(reason), _) => Err(format!("not applicable: {reason}").into()),
+            (None, Err(why)) => Err(format!("the engine is missing: {why}").into()),
+            (None, Ok(make)) => body(&make.world()?),
         });
-        trials.push(trial.with_ignored_flag(ignored));
+        trials.push(trial.with_ignored_flag(ignored || excepted));
     };
     for check in checks::all() {
         let (name, control) = (format!("{} {}", check.id, check.claim), check.control);
@@ -102,16 +127,11 @@ fn trials(world: &Lazy, variable: &str, missing: Option<&str>, required: bool) -
             }
         }
     }
+    let strangers = exceptions.strangers(&names);
+    trials.push(Trial::test("every_exception_names_a_test", move || {
+        if strangers.is_empty() { Ok(()) } else { Err(format!("{strangers:?}").into()) }
+    }));
     trials
-}
-
-/// The one world, made by whoever needs it first.
-fn shared(world: &Lazy, variable: String) -> Result<Arc<World>, Failed> {
-    let mut world = world.lock().unwrap_or_else(PoisonError::into_inner);
-    if world.is_none() {
-        *world = Some(World::new(variable).map_err(|error| format!("{error:#}"))?);
-    }
-    world.clone().ok_or_else(|| "no world".into())
 }
 
 /// What this process itself holds (I2): descriptors and threads. The programs the engine keeps in

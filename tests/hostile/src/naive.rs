@@ -1,13 +1,25 @@
-//! A file service as it should not be: it resolves a guest's paths on the host.
+//! Services as they should not be: one resolves a guest's paths on the host, one trusts its clients
+//! to go on reading.
 //!
-//! What the checks of paths are run against to see that they can fail.
+//! What checks are run against to see that they can fail.
 
-use std::{fs, io, path::PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
-use atoll_engine::{ByteStream, Entry, Error, ErrorKind, Files, Listing, Result};
+use atoll_engine::{
+    ByteStream, Entry, Error, ErrorKind, Event, Files, Listing, Offsets, ProcessId, Result, Sandbox,
+};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::{UnixListener, UnixStream},
+};
+use tokio_util::sync::CancellationToken;
 
 /// Files under a directory of the host, if one asks nicely.
 #[derive(Debug)]
@@ -88,4 +100,52 @@ fn wrong(error: &io::Error) -> Error {
         _ => ErrorKind::Invalid,
     };
     Error::new(kind, error.to_string())
+}
+
+/// Tells every client what a process writes: as much as there is, at once, whether or not the
+/// client takes it or is there at all.
+#[derive(Debug)]
+pub struct NaiveServer;
+
+impl NaiveServer {
+    /// Listens until `closing`.
+    pub fn listen(
+        socket: &Path,
+        sandbox: Arc<dyn Sandbox>,
+        closing: CancellationToken,
+    ) -> io::Result<()> {
+        let listener = UnixListener::bind(socket)?;
+        tokio::spawn(closing.run_until_cancelled_owned(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(tell(stream, Arc::clone(&sandbox)));
+            }
+        }));
+        Ok(())
+    }
+}
+
+/// One client: the process's number is in the only line that is read of its request.
+async fn tell(mut stream: UnixStream, sandbox: Arc<dyn Sandbox>) -> Option<()> {
+    let mut head = Vec::new();
+    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+        (stream.read_buf(&mut head).await.ok()? > 0).then_some(())?;
+    }
+    let head = String::from_utf8(head).ok()?;
+    let process = head.split("/processes/").nth(1)?.split('/').next()?.parse().ok()?;
+    stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.ok()?;
+    let (all, mut waiting) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut events = sandbox.attach(ProcessId(process), Offsets::default()).await.ok()?;
+        while let Some(Ok(event)) = events.next().await {
+            if let Event::Output { data, .. } = event {
+                // Whether anybody is left to read it is not asked.
+                let _ = all.send(data);
+            }
+        }
+        Some(())
+    });
+    while let Some(data) = waiting.recv().await {
+        stream.write_all(&data).await.ok()?;
+    }
+    Some(())
 }

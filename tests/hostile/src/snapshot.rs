@@ -5,12 +5,16 @@ use std::{fs, path::Path};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use crate::subject::Subject;
+
 /// Set to write the snapshots instead of comparing with them.
 const UPDATE: &str = "ATOLL_UPDATE_SNAPSHOTS";
 
-/// What was committed under this name; `now` is written there first if that is asked for.
-pub fn committed(name: &str, now: &Value) -> Result<Value> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots").join(name);
+/// What was committed for an engine under this name; `now` is written there first if that is
+/// asked for.
+pub fn committed(subject: &dyn Subject, name: &str, now: &Value) -> Result<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("snapshots").join(subject.name());
+    let path = path.join(name);
     #[expect(clippy::disallowed_methods, reason = "a switch for whoever runs the tests")]
     if std::env::var_os(UPDATE).is_some() {
         fs::write(&path, format!("{}\n", serde_json::to_string_pretty(now)?))?;

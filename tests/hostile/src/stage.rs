@@ -84,8 +84,9 @@ impl Stage {
     }
 
     async fn create(&self, spec: Spec, weaknesses: &[Weakness]) -> Result<Ground> {
-        let engine = self.world.engine(weaknesses);
+        let engine = self.world.engine(weaknesses)?;
         let id = self.world.new_id()?;
+        let spec = self.world.subject.complete(spec);
         let sandbox = engine.create(&id, &spec).await.map_err(|error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             anyhow::anyhow!("create: {error} ({cause:?})")
@@ -98,7 +99,7 @@ impl Stage {
 
     /// The engine's second view of a sandbox, as a restarted daemon would have it.
     pub async fn attach_again(&self, ground: &Ground, weaknesses: &[Weakness]) -> Result<Ground> {
-        let engine = self.world.engine(if self.weak { weaknesses } else { &[] });
+        let engine = self.world.engine(if self.weak { weaknesses } else { &[] })?;
         let sandbox = engine.attach(ground.sandbox.id()).await?.context("it can be found again")?;
         Ok(Ground { sandbox, world: Arc::clone(&self.world), weak: self.weak })
     }

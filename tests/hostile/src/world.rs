@@ -1,4 +1,4 @@
-//! What all checks share: the engine, the host's secrets, the witness, the probe.
+//! What all checks share: the engine under test, the host's secrets, the witness, the probe.
 
 use std::{
     fmt, fs,
@@ -14,19 +14,20 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use atoll_engine::{Engine, Mount, SandboxId};
-pub use atoll_namespace::Weakness;
-use atoll_namespace::{Config, NamespaceEngine};
 use rustix::fs::StatVfsMountFlags;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::{bare::Bare, canary::Canary, census::Traces, stage::Stage, witness::Witness};
+pub use crate::subject::Weakness;
+use crate::{
+    bare::Bare, canary::Canary, census::Traces, stage::Stage, subject::Subject, witness::Witness,
+};
 
 /// Everything that outlives one check.
 pub struct World {
     pub canary: Arc<Canary>,
+    pub subject: Arc<dyn Subject>,
     runtime: Runtime,
-    state: TempDir,
     probe: TempDir,
     witness: Mutex<Option<Arc<Witness>>>,
     heavy: Mutex<()>,
@@ -36,19 +37,19 @@ pub struct World {
 
 impl fmt::Debug for World {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("World").field("state", &self.state.path()).finish_non_exhaustive()
+        f.debug_struct("World").field("subject", &self.subject).finish_non_exhaustive()
     }
 }
 
 impl World {
     /// Makes the world and its witness.
-    pub fn new(variable: String) -> Result<Arc<Self>> {
+    pub fn new(subject: Arc<dyn Subject>, variable: String) -> Result<Arc<Self>> {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let world = Arc::new(Self {
             canary: Arc::new(Canary::new(variable)?),
+            subject,
             runtime,
-            state: tempfile::Builder::new().prefix("atoll-hostile-").tempdir()?,
             probe: probe_directory()?,
             witness: Mutex::default(),
             heavy: Mutex::default(),
@@ -64,10 +65,9 @@ impl World {
         Ok(world)
     }
 
-    /// The engine, open in these ways. All share one directory, as they share one host.
-    pub fn engine(&self, weaknesses: &[Weakness]) -> Arc<dyn Engine> {
-        let config = Config { weaknesses: weaknesses.to_vec(), ..Config::new(self.state.path()) };
-        Arc::new(NamespaceEngine::new(config))
+    /// The engine, open in these ways.
+    pub fn engine(&self, weaknesses: &[Weakness]) -> Result<Arc<dyn Engine>> {
+        self.subject.engine(self.subject.directory(), weaknesses)
     }
 
     /// Other secrets in other files, for a control; the variable is the same.
@@ -113,7 +113,7 @@ impl World {
     }
 
     pub fn state_directory(&self) -> &Path {
-        self.state.path()
+        self.subject.directory()
     }
 
     pub fn bare(&self) -> Bare {
@@ -121,19 +121,12 @@ impl World {
     }
 
     pub fn traces(&self, id: &SandboxId) -> Traces {
-        let state = self.state.path();
-        Traces {
-            id: id.to_string(),
-            ids: self.first_process(id).and_then(ids),
-            state: state.to_owned(),
-        }
+        Traces::of(&self.subject, id)
     }
 
-    /// The host's number of a sandbox's first process, as the engine wrote it down.
+    /// The host's number of a sandbox's first process.
     pub fn first_process(&self, id: &SandboxId) -> Option<u64> {
-        let record = fs::read(self.state.path().join(id.as_str()).join("record.json")).ok()?;
-        let record: serde_json::Value = serde_json::from_slice(&record).ok()?;
-        record["init"]["pid"].as_u64()
+        self.subject.first_process(id)
     }
 
     pub fn witness(&self) -> Option<Arc<Witness>> {
@@ -149,7 +142,7 @@ impl World {
 
     /// Ends the witness and all else, and says what is left.
     pub fn end(self: Arc<Self>) -> Result<()> {
-        let engine = self.engine(&[]);
+        let engine = self.engine(&[])?;
         let witness = self.witness.lock().unwrap_or_else(PoisonError::into_inner).take();
         let result = self.block_on(async {
             if let Some(witness) = witness {
@@ -191,16 +184,6 @@ fn plain_directory() -> PathBuf {
     };
     let places = [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/tmp")];
     places.into_iter().find(plain).unwrap_or_else(std::env::temp_dir)
-}
-
-/// The host's ids of a sandbox's users, as its first process has them.
-fn ids(first: u64) -> Option<std::ops::Range<u32>> {
-    let map = fs::read_to_string(format!("/proc/{first}/uid_map")).ok()?;
-    let words: Vec<u32> = map.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    match words[..] {
-        [0, first, count] => Some(first..first.checked_add(count)?),
-        _ => None,
-    }
 }
 
 const PROBE: &[u8] = include_bytes!(env!("ATOLL_PROBE"));

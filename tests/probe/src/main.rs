@@ -11,6 +11,7 @@
 mod agent;
 mod channel;
 mod load;
+mod lure;
 mod network;
 mod posture;
 mod privilege;
@@ -65,6 +66,7 @@ fn evidence(name: &str, rest: &[String]) -> Option<Value> {
         "hear" => channel::hear(word(0)),
         "reach" => network::reach(rest),
         "surroundings" => network::surroundings(),
+        "listeners" => lure::listeners(),
         "fill" => load::fill(word(0), number(1)),
         "reserve" => load::reserve(word(0), count(1)),
         "sparse" => load::sparse(word(0), number(1)),
@@ -86,6 +88,7 @@ fn act(name: &str, rest: &[String]) -> Option<u8> {
     let mut well = true;
     match name {
         "tell" => channel::tell(word(0)),
+        "lure" => lure::lure(word(0).parse().ok()?, word(1)),
         "spin" => load::spin(number(0), count(1).max(1)),
         "sleep" => std::thread::sleep(Duration::from_secs(number(0))),
         "stubborn" => load::stubborn(number(0)),

@@ -2,14 +2,17 @@
 
 mod agent;
 mod channels;
+mod clients;
 mod disk;
 mod engines;
 mod environment;
 mod files;
+mod input;
 mod kernel;
 mod memory;
 mod network;
 mod output;
+mod ports;
 mod posture;
 mod processes;
 mod race;
@@ -31,13 +34,16 @@ pub fn all() -> Vec<Check> {
         time::checks(),
         memory::checks(),
         processes::checks(),
+        input::checks(),
         output::checks(),
+        clients::checks(),
         disk::checks(),
         files::checks(),
         race::checks(),
         system::checks(),
         channels::checks(),
         network::checks(),
+        ports::checks(),
         environment::checks(),
         engines::checks(),
         agent::checks(),

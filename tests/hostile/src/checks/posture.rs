@@ -31,7 +31,7 @@ pub(super) fn checks() -> Vec<Check> {
 async fn by_words(stage: Arc<Stage>) -> Result<()> {
     let ground = stage.weakened(stage.usual(), &WEAK).await?;
     let told = ground.probe(&["posture"]).await?;
-    compare(&told)
+    compare(&stage, &told)
 }
 
 async fn by_shell(stage: Arc<Stage>) -> Result<()> {
@@ -39,14 +39,14 @@ async fn by_shell(stage: Arc<Stage>) -> Result<()> {
     // The shell adds variables of its own; a shell that replaces itself adds nothing else.
     let line = format!("unset PWD OLDPWD SHLVL _; exec {PROBE} posture");
     let told = ground.told(Command::shell(line)).await?;
-    compare(&told)
+    compare(&stage, &told)
 }
 
 async fn later(stage: Arc<Stage>) -> Result<()> {
     let ground = stage.weakened(stage.usual(), &WEAK).await?;
     ground.shell("exit 0").await?;
     for _ in 0..3 {
-        compare(&ground.probe(&["posture"]).await?)?;
+        compare(&stage, &ground.probe(&["posture"]).await?)?;
     }
     Ok(())
 }
@@ -55,7 +55,7 @@ async fn at_once(stage: Arc<Stage>) -> Result<()> {
     let ground = stage.weakened(stage.usual(), &WEAK).await?;
     let all = (0..6).map(|_| ground.probe(&["posture"]));
     for told in futures_util::future::join_all(all).await {
-        compare(&told?)?;
+        compare(&stage, &told?)?;
     }
     Ok(())
 }
@@ -64,13 +64,13 @@ async fn again(stage: Arc<Stage>) -> Result<()> {
     let ground = stage.weakened(stage.usual(), &WEAK).await?;
     let found: Ground = stage.attach_again(&ground, &WEAK).await?;
     let told = found.told(probe(&["posture"])).await?;
-    compare(&told)
+    compare(&stage, &told)
 }
 
 /// Compares what holds on every host with what was committed.
-fn compare(told: &Value) -> Result<()> {
+fn compare(stage: &Stage, told: &Value) -> Result<()> {
     let found = portable(told)?;
-    let committed = snapshot::committed("posture.json", &found)?;
+    let committed = snapshot::committed(&*stage.world.subject, "posture.json", &found)?;
     let differences = snapshot::differences(&committed, &found);
     let score = told["oom_score_adj"].as_str().and_then(|score| score.parse::<i32>().ok());
     claim(score.is_some_and(|score| score >= 0), || {

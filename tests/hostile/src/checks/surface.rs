@@ -47,7 +47,7 @@ fn verdicts(told: &Value) -> Result<BTreeMap<String, String>> {
 async fn sweep(stage: Arc<Stage>) -> Result<()> {
     let ground = stage.weakened(stage.usual(), &UNFILTERED).await?;
     let found = json!(verdicts(&ground.probe(&["sweep"]).await?)?);
-    let committed = snapshot::committed("syscalls.json", &found)?;
+    let committed = snapshot::committed(&*stage.world.subject, "syscalls.json", &found)?;
     let mut missing = Vec::new();
     let mut different = Vec::new();
     for (number, expected) in committed.as_object().context("a table")? {
