@@ -39,6 +39,10 @@ pub struct Boot {
     /// Confine guests with Landlock to these places, if there are any.
     #[prost(message, repeated, tag = "9")]
     pub landlock: Vec<Access>,
+    /// Numbers of processes below this are the agent's own, and the kernel gives none of them to
+    /// guests: by them guests of the agent's user can be kept from naming its processes. 0: none.
+    #[prost(int32, tag = "10")]
+    pub own_pids: i32,
 }
 
 /// The descriptor an agent finds its [`Boot`] on.

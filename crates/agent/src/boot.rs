@@ -56,6 +56,7 @@ pub(crate) fn read() -> io::Result<Setup> {
             rules,
             proc,
             files: sys::limits_of_files(),
+            own_pids: boot.own_pids,
         },
         home: boot.home,
         env: boot.env,

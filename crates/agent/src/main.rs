@@ -39,7 +39,11 @@ fn run() -> io::Result<()> {
     boot::harden(&setup.guests)?;
     let (ours, spawners) = Launcher::connection()?;
     // Before anything here can start a thread.
-    if let Fork::Child = sys::fork()? {
+    let spawner = match setup.guests.own_pids {
+        0 => sys::fork()?,
+        _ => sys::fork_as(launch::SPAWNER)?,
+    };
+    if let Fork::Child = spawner {
         drop((ours, setup.listener));
         launch::run_spawner(spawners, &setup.guests);
     }

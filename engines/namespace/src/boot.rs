@@ -10,7 +10,7 @@ use std::{
 use atoll_agent_client::seal;
 use atoll_agent_protocol::message::{Access, Boot, Rlimit, User};
 use atoll_engine::{Root, Spec};
-use atoll_launcher::{Weakness, descriptor};
+use atoll_launcher::{Ids, Plan, Weakness, descriptor};
 use prost::Message as _;
 use rustix::fs::{MemfdFlags, memfd_create};
 
@@ -20,7 +20,14 @@ use crate::{
 };
 
 /// `doors` is how many files guests have to join their control groups.
-pub(crate) fn boot(spec: &Spec, bounds: &Bounds, doors: usize, weaknesses: &[Weakness]) -> Boot {
+pub(crate) fn boot(
+    spec: &Spec,
+    bounds: &Bounds,
+    plan: &Plan,
+    doors: usize,
+    weaknesses: &[Weakness],
+) -> Boot {
+    let alike = matches!(plan.ids, Ids::One(_));
     let weak = |weakness| weaknesses.contains(&weakness);
     let rlimit = |resource: libc::__rlimit_resource_t, value| Rlimit {
         resource: i32::try_from(resource).unwrap_or_default(),
@@ -31,11 +38,14 @@ pub(crate) fn boot(spec: &Spec, bounds: &Bounds, doors: usize, weaknesses: &[Wea
     // byte is none either. Being the hard limit as well, it cannot be raised.
     let mut rlimits = vec![rlimit(libc::RLIMIT_CORE, 1)];
     rlimits.extend(bounds.open_files.map(|files| rlimit(libc::RLIMIT_NOFILE, files)));
+    rlimits.extend(bounds.processes.map(|most| rlimit(libc::RLIMIT_NPROC, most)));
     Boot {
+        own_pids: plan.own_pids,
         listener_fd: descriptor::LISTENER,
         cgroup_fds: (descriptor::DOORS..).take(doors).collect(),
-        user: (!weak(Weakness::Root)).then_some(User { uid: GUEST, gid: GUEST }),
-        seccomp: (!weak(Weakness::Seccomp)).then(seal::seccomp),
+        user: (!alike && !weak(Weakness::Root)).then_some(User { uid: GUEST, gid: GUEST }),
+        seccomp: (!weak(Weakness::Seccomp))
+            .then(|| if alike { seal::seccomp_alike() } else { seal::seccomp() }),
         rlimits,
         home: HOME.to_owned(),
         env: variables(spec),

@@ -17,9 +17,9 @@ use tokio::sync::oneshot;
 use crate::{
     boot,
     config::Config,
-    ids,
     launch::launch,
-    limits::{self, Bounds},
+    limits::{self, Bounds, Means},
+    maker::Maker,
     place::Place,
     plan,
     private::Private,
@@ -34,13 +34,18 @@ use crate::{
 pub struct NamespaceEngine {
     config: Arc<Config>,
     groups: Arc<Host>,
+    maker: Maker,
 }
 
 impl NamespaceEngine {
     pub fn new(config: Config) -> Self {
         // A host that cannot tell its mounts has no controllers: limits are then refused.
         let groups = Host::find().unwrap_or_else(|_| Host::v1([]));
-        Self { config: Arc::new(config), groups: Arc::new(groups) }
+        Self { config: Arc::new(config), groups: Arc::new(groups), maker: Maker::find() }
+    }
+
+    fn means(&self) -> Means<'_> {
+        Means { groups: &self.groups, counted: self.maker.counts_processes() }
     }
 
     fn place(&self, id: &SandboxId, limited: bool) -> Place {
@@ -48,7 +53,7 @@ impl NamespaceEngine {
     }
 
     async fn make(&self, id: &SandboxId, spec: &Spec) -> Result<Arc<dyn Sandbox>> {
-        let mut bounds = limits::bounds(&spec.limits, &self.groups)?;
+        let mut bounds = limits::bounds(&spec.limits, self.means())?;
         self.weaken(&mut bounds);
         let place = Arc::new(self.place(id, bounds.guests.cpus.is_some()));
         place.take().map_err(|error| match error.kind() {
@@ -75,8 +80,9 @@ impl NamespaceEngine {
     ) -> Result<Arc<dyn Sandbox>> {
         let limits = spec.limits;
         let (config, spec, at) = (Arc::clone(&self.config), spec.clone(), Arc::clone(place));
+        let maker = self.maker.clone();
         let started =
-            tokio::task::spawn_blocking(move || start(&config, &spec, &bounds, &at)).await;
+            tokio::task::spawn_blocking(move || start(&config, &maker, &spec, &bounds, &at)).await;
         let init = started.map_err(|error| Error::internal("a thread failed").because(error))??;
         open(id, place, limits, init).await
     }
@@ -104,7 +110,12 @@ impl Engine for NamespaceEngine {
     }
 
     async fn probe(&self) -> Result<Probe> {
-        probe::probe(&self.groups)
+        let (maker, config) = (self.maker.clone(), Arc::clone(&self.config));
+        // Making one blocks.
+        tokio::task::spawn_blocking(move || maker.check(&config))
+            .await
+            .map_err(|error| Error::internal("a thread failed").because(error))??;
+        Ok(probe::probe(self.means(), &self.maker))
     }
 
     async fn create(&self, id: &SandboxId, spec: &Spec) -> Result<Arc<dyn Sandbox>> {
@@ -157,17 +168,23 @@ fn unlisted(error: io::Error) -> Error {
 }
 
 /// Makes everything up to a running first process. Blocks.
-fn start(config: &Config, spec: &Spec, bounds: &Bounds, place: &Place) -> Result<OwnedFd> {
+fn start(
+    config: &Config,
+    maker: &Maker,
+    spec: &Spec,
+    bounds: &Bounds,
+    place: &Place,
+) -> Result<OwnedFd> {
     let internal =
         |what: &'static str| move |error: io::Error| Error::internal(what).because(error);
     let mut record = Record { owner: Identity::own(), limits: spec.limits, init: None };
     record.write(&place.directory).map_err(internal("the record cannot be written"))?;
 
-    let lease = ids::lease(&config.ids).map_err(|error| {
+    let lease = maker.lease(config).map_err(|error| {
         Error::new(ErrorKind::Exhausted, "no ids are left for a sandbox").because(error)
     })?;
     let private = Private::find(config).map_err(internal("the engine's own place is not there"))?;
-    let mut plan = plan::plan(spec, bounds, lease.first, &private, &config.weaknesses)?;
+    let mut plan = plan::plan(spec, bounds, lease.ids, &private, &config.weaknesses)?;
 
     let limited = internal("the control groups cannot be made");
     place.agent.create(&bounds.agent).map_err(limited)?;
@@ -177,7 +194,7 @@ fn start(config: &Config, spec: &Spec, bounds: &Bounds, place: &Place) -> Result
     plan.own_doors = own.len();
 
     let listener = place.listen().map_err(internal("the socket cannot be made"))?;
-    let boot = boot::boot(spec, bounds, doors.len(), &config.weaknesses);
+    let boot = boot::boot(spec, bounds, &plan, doors.len(), &config.weaknesses);
     let boot = boot::written(&boot).map_err(internal("no memory file can be made"))?;
     let program = agent_memfd().map_err(internal("no memory file can be made"))?;
 

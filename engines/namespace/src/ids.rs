@@ -14,9 +14,9 @@ use std::{
     path::Path,
 };
 
-use atoll_launcher::IDS;
+use atoll_launcher::{IDS, Ids};
 
-use crate::sys;
+use crate::{root::GUEST, sys};
 
 /// The first id used: above what people, services and `subuid` ranges have.
 const FIRST: u32 = 0x4000_0000;
@@ -24,12 +24,16 @@ const FIRST: u32 = 0x4000_0000;
 /// How many ranges there are between that and the ids the kernel means something else by.
 const RANGES: u32 = (0xffff_0000 - FIRST) / IDS;
 
-/// A range, as long as any copy of the descriptor is open.
+/// Ids, as long as any copy of the descriptor is open.
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) file: File,
-    /// The first id.
-    pub(crate) first: u32,
+    pub(crate) ids: Ids,
+}
+
+/// What an ordinary user always has: itself. There is nothing to take.
+pub(crate) fn oneself() -> io::Result<Lease> {
+    Ok(Lease { file: File::open("/dev/null")?, ids: Ids::One(GUEST) })
 }
 
 /// Takes a free range, anywhere: one given back a moment ago is not likely to be the next.
@@ -48,7 +52,7 @@ pub(crate) fn lease(path: &Path) -> io::Result<Lease> {
     for next in 0..RANGES {
         let range = start.wrapping_add(next) % RANGES;
         if sys::lock_byte(file.as_fd(), range)? {
-            return Ok(Lease { file, first: FIRST + range * IDS });
+            return Ok(Lease { file, ids: Ids::Range(FIRST + range * IDS) });
         }
     }
     Err(io::Error::new(io::ErrorKind::QuotaExceeded, "every range of ids is taken"))
@@ -58,13 +62,19 @@ pub(crate) fn lease(path: &Path) -> io::Result<Lease> {
 mod tests {
     use super::*;
 
+    fn number(lease: &Lease) -> u32 {
+        match lease.ids {
+            Ids::Range(first) => first,
+            _ => panic!("{lease:?}"),
+        }
+    }
+
     #[test]
     fn no_two_leases_share_an_id() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run/ids");
         let leases: Vec<_> = (0..200).map(|_| lease(&path).unwrap()).collect();
-        let firsts: std::collections::BTreeSet<_> =
-            leases.iter().map(|lease| lease.first).collect();
+        let firsts: std::collections::BTreeSet<_> = leases.iter().map(number).collect();
         assert_eq!(firsts.len(), leases.len());
         assert!(firsts.iter().all(|first| first % IDS == 0 && first.checked_add(IDS).is_some()));
     }
@@ -74,7 +84,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("ids");
         let first = lease(&path).unwrap();
-        let byte = (first.first - FIRST) / IDS;
+        let byte = (number(&first) - FIRST) / IDS;
         let copy = first.file.try_clone().unwrap();
         drop(first);
         let other = File::options().read(true).write(true).open(&path).unwrap();

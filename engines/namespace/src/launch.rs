@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use atoll_engine::{Error, ErrorKind, Result};
+use atoll_engine::{Error, ErrorKind};
 use atoll_launcher::{Failure, Plan, Report, Step, receive, send};
 use rustix::{
     fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create},
@@ -27,21 +27,32 @@ static PROGRAM: &[u8] = include_bytes!(env!("ATOLL_LAUNCHER"));
 /// How long the launcher may take; only a host in trouble needs more than a fraction of it.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Why there is no sandbox.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The launcher said what it could not do.
+    Failed(Failure),
+    /// The launcher did not answer.
+    Silent(io::Error),
+}
+
 /// Makes the planned sandbox: its first process's number, and a pidfd of it.
-pub(crate) fn launch(plan: &Plan, descriptors: &[BorrowedFd<'_>]) -> Result<(i32, OwnedFd)> {
-    let (report, mut descriptors) = run(plan, descriptors)
-        .map_err(|error| Error::internal("the launcher did not answer").because(error))?;
+pub(crate) fn launch(
+    plan: &Plan,
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(i32, OwnedFd), Refusal> {
+    let (report, mut descriptors) = run(plan, descriptors).map_err(Refusal::Silent)?;
     match report {
         Report::Running { pid } => {
-            let pidfd = descriptors.pop().ok_or_else(|| Error::internal("no pidfd was sent"))?;
-            Ok((pid, pidfd))
+            let missing = || Refusal::Silent(io::ErrorKind::UnexpectedEof.into());
+            Ok((pid, descriptors.pop().ok_or_else(missing)?))
         }
         Report::Failed(failure) => {
             if let Some(dead) = descriptors.pop() {
                 let _ = process::end(&dead, PATIENCE);
                 process::reap(&dead);
             }
-            Err(explained(&failure))
+            Err(Refusal::Failed(failure))
         }
     }
 }
@@ -83,6 +94,15 @@ fn program() -> io::Result<&'static OwnedFd> {
     let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
     fcntl_add_seals(&file, seals)?;
     Ok(SEALED.get_or_init(|| file.into()))
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Failed(failure) => explained(&failure),
+            Refusal::Silent(error) => Self::internal("the launcher did not answer").because(error),
+        }
+    }
 }
 
 /// Says whose fault it is. What the message leaves out, for it may be a host's path, is in the

@@ -7,12 +7,14 @@
 //! its directory under the state directory ([`place`], [`record`]), so that another daemon finds
 //! it, or what is left of it, and can end it.
 
+mod attempt;
 mod boot;
 mod config;
 mod engine;
 mod ids;
 mod launch;
 mod limits;
+mod maker;
 mod place;
 mod plan;
 mod private;

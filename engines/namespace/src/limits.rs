@@ -26,12 +26,32 @@ pub(crate) struct Bounds {
     pub(crate) guests: cgroup::Limits,
     pub(crate) agent: cgroup::Limits,
     pub(crate) open_files: Option<u64>,
+    /// Processes of the guests' user, the agent's own among them if it is the same.
+    pub(crate) processes: Option<u64>,
     pub(crate) disk: u64,
     pub(crate) inodes: u64,
 }
 
+/// Processes of the agent's that count as its guests' where they have one user: itself, the four
+/// that touch files, the spawner, and two keepers.
+const AGENTS_OWN: u64 = 8;
+
+/// By what this host holds limits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Means<'a> {
+    pub(crate) groups: &'a Host,
+    /// The kernel counts processes for each user of each user namespace, and a sandbox has its
+    /// own: so an rlimit holds for it and for nobody else.
+    pub(crate) counted: bool,
+}
+
+/// How an ordinary user, or a container, comes by control groups.
+pub(crate) const DELEGATION: &str = "without root, start the server in a control group of its \
+    own: systemd-run --user --scope -p Delegate=yes atoll serve";
+
 /// Refuses what is too small to work and what this host cannot enforce.
-pub(crate) fn bounds(limits: &Limits, groups: &Host) -> Result<Bounds> {
+pub(crate) fn bounds(limits: &Limits, means: Means<'_>) -> Result<Bounds> {
+    let groups = means.groups;
     let memory = limits.memory.map(|size| size.0);
     least("memory", limits.memory, LEAST_MEMORY)?;
     least("pids", limits.pids, LEAST_PIDS)?;
@@ -42,9 +62,20 @@ pub(crate) fn bounds(limits: &Limits, groups: &Host) -> Result<Bounds> {
     {
         return Err(Error::invalid(format!("`limits.cpus` is at least {LEAST_CPUS}")));
     }
-    needs(memory.is_some(), groups, Controller::Memory)?;
-    needs(limits.pids.is_some(), groups, Controller::Pids)?;
-    needs(limits.cpus.is_some(), groups, Controller::Cpu)?;
+    let by_rlimit = means.counted && !groups.has(Controller::Pids);
+    for (name, asked, controller) in [
+        ("memory", memory.is_some(), Controller::Memory),
+        ("pids", limits.pids.is_some() && !by_rlimit, Controller::Pids),
+        ("cpus", limits.cpus.is_some(), Controller::Cpu),
+        ("processor time", limits.cpu_time.is_some(), Controller::CpuTime),
+    ] {
+        if asked && !groups.has(controller) {
+            return Err(Error::unsupported(format!(
+                "{name} cannot be limited here: there is no control group for it"
+            ))
+            .hint(DELEGATION));
+        }
+    }
     let open_files = limits.open_files.map(u64::from);
     if let (Some(asked), Some(most)) = (open_files, getrlimit(Resource::Nofile).maximum)
         && asked > most
@@ -54,13 +85,18 @@ pub(crate) fn bounds(limits: &Limits, groups: &Host) -> Result<Bounds> {
     // Files are kept in memory: without a limit of their own they may have half of it.
     let disk = limits.disk.map_or_else(|| memory.unwrap_or_else(of_host) / 2, |size| size.0);
     Ok(Bounds {
-        guests: cgroup::Limits { memory, pids: limits.pids, cpus: limits.cpus },
+        guests: cgroup::Limits {
+            memory,
+            pids: limits.pids.filter(|_| !by_rlimit),
+            cpus: limits.cpus,
+        },
         agent: cgroup::Limits {
             memory: groups.has(Controller::Memory).then(|| disk.saturating_add(AGENT_MEMORY)),
             pids: groups.has(Controller::Pids).then_some(AGENT_PIDS),
             cpus: None,
         },
         open_files,
+        processes: limits.pids.filter(|_| by_rlimit).map(|pids| u64::from(pids) + AGENTS_OWN),
         disk,
         inodes: (disk / BYTES_PER_FILE).clamp(4096, 1 << 20),
     })
@@ -79,15 +115,6 @@ fn least<T: Copy + PartialOrd + std::fmt::Display>(
     }
 }
 
-fn needs(asked: bool, groups: &Host, controller: Controller) -> Result<()> {
-    if asked && !groups.has(controller) {
-        return Err(Error::unsupported(format!(
-            "this host cannot limit that: it has no {controller:?} control groups"
-        )));
-    }
-    Ok(())
-}
-
 fn of_host() -> u64 {
     let info = rustix::system::sysinfo();
     info.totalram.saturating_mul(info.mem_unit.into())
@@ -95,7 +122,10 @@ fn of_host() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use atoll_engine::ErrorKind;
+    use atoll_types::quantity::Span;
 
     use super::*;
 
@@ -119,7 +149,7 @@ mod tests {
             (cpus(f64::NAN), "`limits.cpus` is at least 0.01"),
             (cpus(f64::INFINITY), "`limits.cpus` is at least 0.01"),
         ] {
-            let error = bounds(&limits, &host).unwrap_err();
+            let error = bounds(&limits, Means { groups: &host, counted: false }).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "{limits:?}");
             assert_eq!(error.message(), message);
         }
@@ -132,19 +162,31 @@ mod tests {
             Limits { memory: Some(Size(1 << 30)), ..Limits::default() },
             Limits { pids: Some(100), ..Limits::default() },
             Limits { cpus: Some(1.0), ..Limits::default() },
+            Limits { cpu_time: Some(Span(Duration::from_secs(1))), ..Limits::default() },
             Limits { open_files: Some(u32::MAX), ..Limits::default() },
         ] {
-            let error = bounds(&limits, &host).unwrap_err();
+            let error = bounds(&limits, Means { groups: &host, counted: false }).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unsupported, "{limits:?}");
         }
+    }
+
+    #[test]
+    fn processes_are_limited_without_groups_where_the_kernel_counts_them() {
+        let limits = Limits { pids: Some(24), ..Limits::default() };
+        let host = Host::v1([]);
+        let bounds = bounds(&limits, Means { groups: &host, counted: true }).unwrap();
+        assert_eq!((bounds.guests.pids, bounds.processes), (None, Some(32)));
     }
 
     #[test]
     fn files_have_half_of_the_memory_unless_told() {
         let host = Host::v2("/nowhere");
         let limits = Limits { memory: Some(Size(64 << 20)), ..Limits::default() };
-        assert_eq!(bounds(&limits, &host).unwrap().disk, 32 << 20);
+        assert_eq!(
+            bounds(&limits, Means { groups: &host, counted: false }).unwrap().disk,
+            32 << 20
+        );
         let limits = Limits { disk: Some(Size(5 << 20)), ..limits };
-        assert_eq!(bounds(&limits, &host).unwrap().disk, 5 << 20);
+        assert_eq!(bounds(&limits, Means { groups: &host, counted: false }).unwrap().disk, 5 << 20);
     }
 }

@@ -5,13 +5,14 @@ use std::{
     path::{Component, Path},
 };
 
+use atoll_agent_client::seal;
 use atoll_engine::{Error, Mount, Network, Result, Root, Spec};
-use atoll_launcher::{Bind, Plan, Weakness};
+use atoll_launcher::{Bind, Ids, Plan, Weakness};
 
 use crate::{
     limits::Bounds,
     private::Private,
-    root::{self, GUEST, Parts},
+    root::{self, GUEST, HOME, Parts, WRITABLE},
 };
 
 /// What a guest sees as the name of its machine, in every sandbox.
@@ -27,7 +28,7 @@ const MOST_MOUNTS: usize = 32;
 pub(crate) fn plan(
     spec: &Spec,
     bounds: &Bounds,
-    ids: u32,
+    ids: Ids,
     private: &Private,
     weaknesses: &[Weakness],
 ) -> Result<Plan> {
@@ -65,6 +66,13 @@ pub(crate) fn plan(
     for mount in &spec.mounts {
         parts.binds.push(shown(mount, private)?);
     }
+    // Where all is one user's, what is not a guest's to write must say so itself.
+    let alike = matches!(ids, Ids::One(_));
+    let writable = if alike && lower.is_none() && !weaknesses.contains(&Weakness::WritableBinds) {
+        [HOME].iter().chain(&WRITABLE).map(Into::into).collect()
+    } else {
+        Vec::new()
+    };
     Ok(Plan {
         ids,
         hostname: HOSTNAME.to_owned(),
@@ -75,6 +83,9 @@ pub(crate) fn plan(
         directories: parts.directories,
         links: parts.links,
         files: parts.files,
+        writable,
+        own_pids: if alike { seal::OWN_PIDS } else { 0 },
+        attempt: false,
         own_doors: 0,
         weaknesses: weaknesses.to_vec(),
     })
@@ -129,7 +140,9 @@ mod tests {
     use crate::limits;
 
     fn planned(spec: &Spec) -> Result<Plan> {
-        plan(spec, &limits::bounds(&Limits::default(), &Host::v1([]))?, 0, &Private::default(), &[])
+        let means = limits::Means { groups: &Host::v1([]), counted: false };
+        let bounds = limits::bounds(&Limits::default(), means)?;
+        plan(spec, &bounds, Ids::Range(0), &Private::default(), &[])
     }
 
     #[test]

@@ -43,6 +43,11 @@ pub(super) fn jump_if_equal(value: u32, if_true: u8, if_false: u8) -> Instructio
     Instruction { code: JUMP_IF_EQUAL, if_true, if_false, value }
 }
 
+/// Skips so many instructions; compares without a sign.
+pub(super) fn jump_if_at_least(value: u32, if_true: u8, if_false: u8) -> Instruction {
+    Instruction { code: JUMP_IF_GREATER_OR_EQUAL, if_true, if_false, value }
+}
+
 /// The end of the program for a call with this verdict, which depends on nothing.
 pub(super) fn answer(verdict: Verdict) -> Instruction {
     let value = match verdict {

@@ -10,11 +10,14 @@
 //! x32 nor says `ENOSYS` for one half and `EPERM` for the other. The tests run the program, in an
 //! interpreter, over every number.
 
+mod alike;
 mod bpf;
 mod rule;
 mod table;
 
 use std::sync::LazyLock;
+
+pub use alike::OWN_PIDS;
 
 use bpf::Instruction;
 use rule::Rule;
@@ -37,24 +40,34 @@ const FOREIGN: u32 = 0x4000_0000;
 
 /// The program, as `struct sock_filter` values.
 pub fn seccomp() -> Vec<u8> {
-    static PROGRAM: LazyLock<Vec<u8>> = LazyLock::new(|| bpf::bytes(&program()));
+    static PROGRAM: LazyLock<Vec<u8>> = LazyLock::new(|| bpf::bytes(&program(false)));
     PROGRAM.clone()
 }
 
-fn program() -> Vec<Instruction> {
+/// The program for guests that have the agent's user; its processes must have the numbers below
+/// [`OWN_PIDS`].
+pub fn seccomp_alike() -> Vec<u8> {
+    static PROGRAM: LazyLock<Vec<u8>> = LazyLock::new(|| bpf::bytes(&program(true)));
+    PROGRAM.clone()
+}
+
+fn program(alike: bool) -> Vec<Instruction> {
     let mut program = vec![
         bpf::load(bpf::ARCHITECTURE),
         bpf::jump_if_equal(table::ARCHITECTURE, 1, 0),
         bpf::answer(UNKNOWN),
         bpf::load(bpf::NUMBER),
     ];
-    program.extend(bpf::choose(&ranges()));
+    program.extend(bpf::choose(&ranges(alike)));
     program
 }
 
 /// The verdict over all numbers, as the first number of each stretch that has the same.
-fn ranges() -> Vec<(u32, Verdict)> {
-    let known = table::verdicts();
+fn ranges(alike: bool) -> Vec<(u32, Verdict)> {
+    let mut known = table::verdicts();
+    if alike {
+        alike::change(&mut known);
+    }
     let end = known.keys().last().map_or(0, |last| last + 1);
     let mut ranges: Vec<(u32, Verdict)> = Vec::new();
     for number in (0..=end).chain([FOREIGN]) {
@@ -76,7 +89,7 @@ mod tests {
     const NATIVE: u32 = table::ARCHITECTURE;
 
     fn ask(architecture: u32, number: u32, arguments: [u64; 6]) -> Verdict {
-        static PROGRAM: LazyLock<Vec<Instruction>> = LazyLock::new(program);
+        static PROGRAM: LazyLock<Vec<Instruction>> = LazyLock::new(|| program(false));
         run(&PROGRAM, Call { architecture, number, arguments })
     }
 
@@ -247,7 +260,10 @@ mod tests {
 
     #[test]
     fn the_program_is_short_enough_for_the_kernel() {
-        assert!(program().len() <= 4096, "{}", program().len());
-        assert_eq!(seccomp().len(), program().len() * 8);
+        for alike in [false, true] {
+            let length = program(alike).len();
+            assert!(length <= 4096, "{length}");
+        }
+        assert_eq!(seccomp().len(), program(false).len() * 8);
     }
 }

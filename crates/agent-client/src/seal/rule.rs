@@ -5,7 +5,8 @@
 
 use super::{
     REFUSED, Verdict,
-    bpf::{self, Instruction, answer, argument, jump_if_equal, load},
+    alike::OWN_PIDS,
+    bpf::{self, Instruction, answer, argument, jump_if_at_least, jump_if_equal, load},
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,17 @@ pub(super) enum Rule {
     Personality,
     /// `prctl`: no seccomp filter.
     Prctl,
+    /// This argument is none of these.
+    Except(u32, &'static [u32]),
+    /// This argument is this.
+    Is(u32, u32),
+    /// These arguments, which may be the same one, name no process of the agent's, nor one of its
+    /// groups; see [`alike`](super::alike).
+    Others(u32, u32),
+    /// `setpriority` and the like: of the caller or, in another of these words, its group.
+    Itself(u32, u32),
+    /// `prlimit64`: the caller's own, or nothing is set.
+    Limits,
     /// `socket` and `socketpair`: local, Internet, and questions about routes.
     Socket,
 }
@@ -48,9 +60,9 @@ pub(super) const NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWNET)
     .cast_unsigned();
 
-const TIOCSTI: u32 = 0x5412;
-const TIOCLINUX: u32 = 0x541c;
-const TIOCSETD: u32 = 0x5423;
+pub(super) const TIOCSTI: u32 = 0x5412;
+pub(super) const TIOCLINUX: u32 = 0x541c;
+pub(super) const TIOCSETD: u32 = 0x5423;
 
 /// `personality` with this only asks.
 const ASK: u32 = 0xffff_ffff;
@@ -97,6 +109,42 @@ pub(super) fn instructions(rule: Rule) -> Vec<Instruction> {
             all
         }
         Rule::Socket => socket(),
+        Rule::Except(index, values) => {
+            let mut all = vec![load(argument(index))];
+            all.extend(all_but(values));
+            all
+        }
+        Rule::Is(index, value) => {
+            let mut all = vec![load(argument(index))];
+            all.extend(only(&[value]));
+            all
+        }
+        Rule::Others(one, other) => others(one, other),
+        Rule::Itself(process, group) => {
+            let mut all = vec![
+                load(argument(0)),
+                jump_if_equal(process, 2, 0),
+                jump_if_equal(group, 1, 0),
+                answer(REFUSED),
+                load(argument(1)),
+            ];
+            all.extend(only(&[0]));
+            all
+        }
+        Rule::Limits => {
+            // The new limit is a pointer, of two halves.
+            let mut all = vec![
+                load(argument(0)),
+                jump_if_equal(0, 0, 1),
+                answer(Verdict::Allow),
+                load(argument(2)),
+                jump_if_equal(0, 1, 0),
+                answer(REFUSED),
+                load(argument(2) + 4),
+            ];
+            all.extend(only(&[0]));
+            all
+        }
     }
 }
 
@@ -125,6 +173,25 @@ fn socket() -> Vec<Instruction> {
     all.push(jump_if_equal(NETLINK, 1, 0));
     all.push(answer(REFUSED));
     all.extend(netlink);
+    all
+}
+
+fn others(one: u32, other: u32) -> Vec<Instruction> {
+    let check = |index| {
+        [
+            load(argument(index)),
+            // The caller's own group, where that is meant by it.
+            jump_if_equal(0, 3, 0),
+            jump_if_at_least(OWN_PIDS.cast_unsigned(), 0, 1),
+            jump_if_at_least(OWN_PIDS.wrapping_neg().cast_unsigned() + 1, 0, 1),
+            answer(REFUSED),
+        ]
+    };
+    let mut all = check(one).to_vec();
+    if other != one {
+        all.extend(check(other));
+    }
+    all.push(answer(Verdict::Allow));
     all
 }
 

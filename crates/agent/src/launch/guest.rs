@@ -37,6 +37,8 @@ pub(crate) struct Guests {
     pub(crate) proc: OwnedFd,
     /// The limit of open files this program was started with; it has raised its own.
     pub(crate) files: (u64, u64),
+    /// Numbers below this are for the agent's processes; see [`super::numbers`].
+    pub(crate) own_pids: i32,
 }
 
 /// What a guest was about when it failed, as told over a pipe.
@@ -202,10 +204,10 @@ impl Guests {
             let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));
             set_thread_res_gid(gid, gid, gid)?;
             set_thread_res_uid(uid, uid, uid)?;
-            // Until the program runs this is the agent's memory: not for the user's eyes.
-            set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         }
         drop_capabilities()?;
+        // Until the program runs this is the agent's memory: not for the user's eyes.
+        set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
         Ok(set_no_new_privs(true)?)
     }
 }

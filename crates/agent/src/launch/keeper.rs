@@ -14,6 +14,7 @@ use rustix::{
 use super::{
     guest::{self, Guests, Step},
     job::Job,
+    numbers,
     packet::{Order, Report},
     spawner::Parcel,
     tree,
@@ -29,7 +30,13 @@ pub(crate) fn run(parcel: Parcel, guests: &Guests) -> ! {
         let program = guest::Program::new(Job::from_file(&job)?)?;
         match sys::fork()? {
             Fork::Parent(main) => Ok((children, main)),
-            Fork::Child => guest::become_program(&program, &stdio, error.as_fd(), guests),
+            Fork::Child => {
+                if let Err(cause) = numbers::check_guest(guests.own_pids) {
+                    Step::Fork.tell(&cause, error.as_fd());
+                    sys::exit(127);
+                }
+                guest::become_program(&program, &stdio, error.as_fd(), guests)
+            }
         }
     })();
     match started {

@@ -16,7 +16,7 @@ use rustix::{
 
 use super::{
     guest::{Guests, Step},
-    keeper, tree,
+    keeper, numbers, tree,
 };
 use crate::sys::{self, Fork};
 
@@ -72,7 +72,7 @@ pub(crate) fn run(socket: OwnedFd, guests: &Guests) -> ! {
             Err(Errno::INTR | Errno::AGAIN) => continue,
             Ok(None) | Err(_) => sys::exit(0),
         };
-        match sys::fork() {
+        match numbers::fork_keeper(guests.own_pids, &keepers) {
             Ok(Fork::Parent(keeper)) => drop(keepers.insert(keeper)),
             Ok(Fork::Child) => {
                 // Held here too, the agent would not see this process end.

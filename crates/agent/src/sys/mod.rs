@@ -6,7 +6,7 @@ mod seal;
 
 pub(crate) use landlock::{Ruleset, landlock_version};
 pub(crate) use process::{
-    Fork, adopt, borrow, child_signals, close_from, execute, exit, fork, ignore_signals,
+    Fork, adopt, borrow, child_signals, close_from, execute, exit, fork, fork_as, ignore_signals,
     install_at, reset_signals, send_signal, watch,
 };
 pub(crate) use seal::{

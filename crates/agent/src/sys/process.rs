@@ -31,6 +31,44 @@ pub(crate) fn fork() -> io::Result<Fork> {
     }
 }
 
+/// The kernel's `struct clone_args`, up to the numbers of the new process.
+#[repr(C)]
+#[derive(Default)]
+struct CloneArguments {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+}
+
+/// [`fork`]s, and has the child be number `number` of this pid namespace.
+pub(crate) fn fork_as(number: i32) -> io::Result<Fork> {
+    let arguments = CloneArguments {
+        exit_signal: u64::from(libc::SIGCHLD.cast_unsigned()),
+        set_tid: (&raw const number).addr() as u64,
+        set_tid_size: 1,
+        ..CloneArguments::default()
+    };
+    let size = size_of::<CloneArguments>();
+    // SAFETY: the structure is the kernel's and what it points to lives over the call; with no
+    // stack and no shared memory this is `fork`, and the caller has one thread.
+    match unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size) } {
+        0 => Ok(Fork::Child),
+        pid => i32::try_from(pid)
+            .ok()
+            .filter(|pid| *pid > 0)
+            .and_then(Pid::from_raw)
+            .map(Fork::Parent)
+            .ok_or_else(io::Error::last_os_error),
+    }
+}
+
 /// Ends this process without running what its parent would run at its own end.
 pub(crate) fn exit(code: i32) -> ! {
     // SAFETY: always sound; it does not return.

@@ -10,7 +10,7 @@ use super::{
     files::{content, put},
     scratch::Scratch,
 };
-use crate::{Command, ErrorKind, LimitHit, Limits, Reason, Spec};
+use crate::{Command, ErrorKind, LimitHit, Limits, Reason, Spec, Strength};
 
 cases![
     too_much_memory_is_told_as_such,
@@ -84,7 +84,12 @@ async fn too_many_processes_are_refused(stage: Stage) -> CaseResult {
     let output = scratch.finish(process).await?;
 
     same("stdout", super::scratch::text(&output.stdout), String::new())?;
-    check(output.outcome.limits_hit.contains(&LimitHit::Pids), || format!("{output:?}"))?;
+    // Where it is graded weak, nobody may have seen it.
+    let grades = stage.engine().probe().await?.grades;
+    let grade = grades.iter().find(|grade| grade.limit == "pids");
+    if grade.is_none_or(|grade| grade.strength == Strength::Full) {
+        check(output.outcome.limits_hit.contains(&LimitHit::Pids), || format!("{output:?}"))?;
+    }
     scratch.kill(process).await?;
     same("after", scratch.text("echo alive").await?, "alive\n".into())
 }

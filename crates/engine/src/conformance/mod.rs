@@ -23,6 +23,7 @@ mod limits;
 mod listing;
 mod mounts;
 mod network;
+pub mod ordinary;
 mod ports;
 mod processes;
 mod scratch;

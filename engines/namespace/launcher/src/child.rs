@@ -2,13 +2,13 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use atoll_launcher::{Failure, Plan, Step, descriptor, receive, send};
+use atoll_launcher::{Failure, Ids, Plan, Step, descriptor, receive, send};
 use rustix::{
     fs::{CWD, Mode, OFlags, openat},
     io::fcntl_dupfd_cloexec,
 };
 
-use crate::{failure::At as _, groups, identity, root, sys};
+use crate::{failure::At as _, groups, identity, numbers, root, sys};
 
 /// Above every number the agent expects something at.
 const FREE: i32 = 256;
@@ -33,13 +33,18 @@ fn start(
     let Some((covers, trees)) = receive(parent.as_fd()).at(Step::MapIds, "")? else {
         sys::exit();
     };
-    identity::become_root().at(Step::Identity, "")?;
+    if !matches!(plan.ids, Ids::One(_)) {
+        identity::become_root().at(Step::Identity, "")?;
+    }
     let doors = descriptors.get(descriptor::FIRST_DOOR..).unwrap_or_default();
     groups::hide(doors).at(Step::JoinGroups, "")?;
     root::build(plan, trees, covers)?;
     network(plan).at(Step::Network, "")?;
     rustix::system::sethostname(plan.hostname.as_bytes()).at(Step::Identity, "")?;
 
+    if plan.attempt {
+        sys::exit();
+    }
     let (program, kept) =
         (descriptors.get(descriptor::PROGRAM), descriptors.get(descriptor::FIRST_KEPT..));
     let (Some(program), Some(kept)) = (program, kept) else {
@@ -48,7 +53,8 @@ fn start(
     keep(kept).at(Step::Start, "")?;
     rustix::process::setsid().at(Step::Start, "")?;
     sys::reset_signals();
-    identity::keep_only_the_agents_rights().at(Step::Identity, "")?;
+    numbers::pass(plan.own_pids).at(Step::Identity, "numbers")?;
+    identity::keep_only_the_agents_rights(plan).at(Step::Identity, "")?;
     Err(sys::execute(program.as_fd(), c"atoll-agent")).at(Step::Start, "")
 }
 

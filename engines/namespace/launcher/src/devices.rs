@@ -39,6 +39,7 @@ pub(crate) fn show(
     stage: &OwnedFd,
     separate: bool,
     nodes: Vec<OwnedFd>,
+    terminals: Option<OwnedFd>,
 ) -> io::Result<()> {
     let target = mounts::directory(root, Path::new("dev"))?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -58,6 +59,15 @@ pub(crate) fn show(
         symlinkat(target, &devices, name)?;
     }
     mkdirat(&devices, "pts", Mode::from_raw_mode(0o755))?;
+    let terminals = terminals.map_or_else(make_terminals, Ok)?;
+    mounts::put(terminals, openat(&devices, "pts", flags, Mode::empty())?.as_fd())?;
+    // With the sticky bit; where `mkdirat` is not given it, it is set afterwards.
+    mkdirat(&devices, "shm", Mode::from_raw_mode(0o1777))?;
+    Ok(())
+}
+
+/// A file system of terminals of its own. Only a user namespace that has a user 0 can make one.
+pub(crate) fn make_terminals() -> io::Result<OwnedFd> {
     let options = [
         ("newinstance", None),
         ("ptmxmode", Some("666")),
@@ -65,9 +75,5 @@ pub(crate) fn show(
         ("max", Some(TERMINALS)),
     ];
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
-    let terminals = mounts::make("devpts", &options, attributes)?;
-    mounts::put(terminals, openat(&devices, "pts", flags, Mode::empty())?.as_fd())?;
-    // With the sticky bit; where `mkdirat` is not given it, it is set afterwards.
-    mkdirat(&devices, "shm", Mode::from_raw_mode(0o1777))?;
-    Ok(())
+    mounts::make("devpts", &options, attributes)
 }

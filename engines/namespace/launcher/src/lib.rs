@@ -42,8 +42,8 @@ pub mod descriptor {
 /// A sandbox to make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The host's id of the sandbox's id 0; the others follow.
-    pub ids: u32,
+    /// Whom the sandbox's users are on the host.
+    pub ids: Ids,
     pub hostname: String,
     /// Bytes and files of all that is writable and the sandbox's own.
     pub disk: u64,
@@ -55,12 +55,51 @@ pub struct Plan {
     pub directories: Vec<Directory>,
     pub links: Vec<Link>,
     pub files: Vec<Text>,
+    /// Directories that can be written in although the sandbox's root cannot. None: the root can
+    /// be, as far as its ids allow.
+    #[serde(default)]
+    pub writable: Vec<PathBuf>,
+    /// Numbers of processes below this are the agent's to choose, and nobody else's.
+    #[serde(default)]
+    pub own_pids: i32,
+    /// Make everything, then end instead of becoming the agent: to see whether it can be made.
+    #[serde(default)]
+    pub attempt: bool,
     /// How many of the descriptors, those after the kept ones, are files through which the agent
     /// itself joins its control groups.
     pub own_doors: usize,
     /// Leave the sandbox open in these ways. Only for tests that must see a check fail.
     #[serde(default)]
     pub weaknesses: Vec<Weakness>,
+}
+
+/// The sandbox's users and groups.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ids {
+    /// Made by the host's root: [`IDS`] of them, of which 0 is this one of the host; the others
+    /// follow.
+    Range(u32),
+    /// Made by an ordinary user, who has no other: this one inside is that user and its group.
+    One(u32),
+    /// Made by an ordinary user, to whom the host has given more.
+    Lent(Lent),
+}
+
+/// Ids of an ordinary user's allowance, and the host's programs that map them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lent {
+    pub users: Vec<Extent>,
+    pub groups: Vec<Extent>,
+    /// `newuidmap` and `newgidmap`.
+    pub programs: [PathBuf; 2],
+}
+
+/// One id inside, and whom it is on the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    pub inside: u32,
+    pub outside: u32,
 }
 
 /// A file or directory of the host shown inside.
@@ -156,6 +195,8 @@ pub enum Step {
     JoinGroups,
     Clone,
     MapIds,
+    /// Make a file system for terminals.
+    Terminals,
     /// Show a host's directory under other ids.
     MapMount,
     Bind,
@@ -168,6 +209,11 @@ pub enum Step {
 }
 
 impl Plan {
+    /// Whether an ordinary user makes it.
+    pub fn is_ordinary(&self) -> bool {
+        !matches!(self.ids, Ids::Range(_))
+    }
+
     pub fn is_weak(&self, weakness: Weakness) -> bool {
         self.weaknesses.contains(&weakness)
     }

@@ -1,22 +1,21 @@
-//! The launcher outside: what needs the host's root.
+//! The launcher outside: what the sandbox's first process cannot do itself.
 
 use std::{
     fs, io,
     os::fd::{AsFd as _, BorrowedFd, OwnedFd},
 };
 
-use atoll_launcher::{Bind, Failure, IDS, Plan, Report, Step, Weakness, receive, send};
+use atoll_launcher::{Failure, Ids, Plan, Report, Step, Weakness, receive, send};
 use rustix::{
-    fs::{Mode, OFlags, ResolveFlags, openat2},
-    mount::{OpenTreeFlags, open_tree},
     net::{AddressFamily, SocketFlags, SocketType, socketpair},
-    process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid},
+    process::{Pid, Signal, pidfd_send_signal},
     thread::{CapabilitiesSecureBits, set_capabilities_secure_bits, set_thread_res_uid},
 };
 
 use crate::{
     child,
     failure::At as _,
+    mapped, ordinary,
     sys::{self, Cloned},
 };
 
@@ -105,9 +104,12 @@ fn clone(plan: &Plan) -> Result<Cloned, Failure> {
     if plan.is_weak(Weakness::Ipc) {
         flags &= !libc::CLONE_NEWIPC;
     }
+    let Ids::Range(first) = plan.ids else {
+        return sys::clone(flags).at(Step::Clone, "");
+    };
     set_capabilities_secure_bits(CapabilitiesSecureBits::NO_SETUID_FIXUP).at(Step::Clone, "")?;
     let root = rustix::process::getuid();
-    let owner = rustix::process::Uid::from_raw(plan.ids);
+    let owner = rustix::process::Uid::from_raw(first);
     set_thread_res_uid(None, owner, None).at(Step::Clone, "")?;
     let cloned = sys::clone(flags).at(Step::Clone, "")?;
     if matches!(cloned, Cloned::Parent(..)) {
@@ -118,121 +120,14 @@ fn clone(plan: &Plan) -> Result<Cloned, Failure> {
 
 /// Does for the child what it cannot do itself, then lets it go on.
 fn prepare(plan: &Plan, child: Pid, socket: &OwnedFd) -> Result<(), Failure> {
-    let line = format!("0 {} {IDS}\n", plan.ids);
-    map(child, &line, &line).at(Step::MapIds, "")?;
-    let (mut trees, mut covers) = (Vec::new(), Vec::new());
-    if let Some(lower) = &plan.lower {
-        let users = users_of(child).at(Step::MapMount, lower)?;
-        let tree = cloned(lower).at(Step::Bind, lower)?;
-        sys::set_mount(
-            tree.as_fd(),
-            sys::READ_ONLY | sys::NO_SUID | sys::NO_DEV,
-            Some(users.as_fd()),
-            true,
-        )
-        .at(Step::MapMount, lower)?;
-        trees.push(tree);
-    }
-    for bind in &plan.binds {
-        if let Some(user) = bind.as_user {
-            let tree = owned(bind, plan.ids + user)?;
-            let hidden = hidden(bind, &tree).at(Step::Bind, &bind.source)?;
-            covers.push(hidden.len());
-            trees.push(tree);
-            trees.extend(hidden);
-        }
-    }
-    let trees: Vec<_> = trees.iter().map(OwnedFd::as_fd).collect();
-    send(socket.as_fd(), &covers, &trees).at(Step::MapMount, "")
-}
-
-fn cloned(path: &std::path::Path) -> rustix::io::Result<OwnedFd> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE;
-    open_tree(rustix::fs::CWD, path, flags)
-}
-
-/// A directory that guests may be able to write to: since it was checked, any part of its path may
-/// have become a link to somewhere else, and none is followed.
-fn shared(path: &std::path::Path) -> rustix::io::Result<OwnedFd> {
-    let directory = openat2(
-        rustix::fs::CWD,
-        path,
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-        ResolveFlags::NO_SYMLINKS,
-    )?;
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_EMPTY_PATH;
-    open_tree(&directory, "", flags)
-}
-
-/// The host's directory of `bind`, as a mount on which its owner is the guest's `user`.
-fn owned(bind: &Bind, user: u32) -> Result<OwnedFd, Failure> {
-    let tree = shared(&bind.source).at(Step::Bind, &bind.source)?;
-    let attributes = sys::NO_SUID | sys::NO_DEV | if bind.writable { 0 } else { sys::READ_ONLY };
-    // Of what was opened, not of what was there when it was checked.
-    let found = rustix::fs::fstat(&tree).at(Step::Bind, &bind.source)?;
-    let users = users(found.st_uid, found.st_gid, user).at(Step::MapMount, &bind.source)?;
-    match sys::set_mount(tree.as_fd(), attributes, Some(users.as_fd()), true) {
-        // A file system without id maps: what others may read is still there to be read.
-        Err(error) if !bind.writable && error.raw_os_error() == Some(libc::EINVAL) => {
-            sys::set_mount(tree.as_fd(), attributes, None, true)
-        }
-        set => set,
-    }
-    .at(Step::MapMount, &bind.source)?;
-    Ok(tree)
-}
-
-/// What is to be covered of a mount, found by who can find it wherever it lies. What is not there
-/// needs no cover.
-fn hidden(bind: &Bind, tree: &OwnedFd) -> rustix::io::Result<Vec<OwnedFd>> {
-    let find = |path| {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        match openat2(tree, path, flags, Mode::empty(), resolve) {
-            Err(rustix::io::Errno::NOENT) => None,
-            found => Some(found),
+    let (covers, trees) = match &plan.ids {
+        Ids::Range(first) => mapped::prepare(plan, *first, child)?,
+        Ids::One(inside) => (Vec::new(), vec![ordinary::one(*inside, child)?]),
+        Ids::Lent(lent) => {
+            ordinary::lent(lent, child)?;
+            (Vec::new(), Vec::new())
         }
     };
-    bind.hidden.iter().filter_map(find).collect()
-}
-
-/// A user namespace that says: this owner and this group of the file system are that user of the
-/// host, and nobody else is anybody.
-fn users(owner: u32, group: u32, user: u32) -> io::Result<OwnedFd> {
-    let (here, there) =
-        socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-    match sys::clone(libc::CLONE_NEWUSER)? {
-        Cloned::Child => {
-            drop(here);
-            // Lives until the other end is closed.
-            let _ = rustix::io::read(&there, &mut [0; 1]);
-            sys::exit()
-        }
-        Cloned::Parent(pid, pidfd) => {
-            drop(there);
-            let line = |inside| format!("{inside} {user} 1\n");
-            let mapped = map(pid, &line(owner), &line(group));
-            let users = mapped.and_then(|()| users_of(pid));
-            drop(here);
-            waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED)?;
-            users
-        }
-    }
-}
-
-fn map(child: Pid, users: &str, groups: &str) -> io::Result<()> {
-    let pid = child.as_raw_nonzero();
-    fs::write(format!("/proc/{pid}/uid_map"), users)?;
-    fs::write(format!("/proc/{pid}/gid_map"), groups)
-}
-
-fn users_of(child: Pid) -> io::Result<OwnedFd> {
-    let pid = child.as_raw_nonzero();
-    Ok(fs::File::open(format!("/proc/{pid}/ns/user"))?.into())
+    let trees: Vec<_> = trees.iter().map(OwnedFd::as_fd).collect();
+    send(socket.as_fd(), &covers, &trees).at(Step::MapMount, "")
 }

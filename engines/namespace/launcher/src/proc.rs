@@ -52,6 +52,15 @@ const COUNTED: [(&str, &str); 8] = [
     ("max_time_namespaces", "0"),
 ];
 
+/// What counts for whoever made the sandbox as well: were that all of one ordinary user's, one
+/// sandbox could use up what the others and the user's own programs need.
+const COUNTED_OF_USER: [(&str, &str); 4] = [
+    ("max_inotify_instances", "32"),
+    ("max_inotify_watches", "4096"),
+    ("max_fanotify_groups", "0"),
+    ("max_fanotify_marks", "0"),
+];
+
 /// The files of [`COUNTED`] and what belongs into them.
 pub(crate) struct Counts(Vec<(File, &'static str)>);
 
@@ -65,7 +74,14 @@ pub(crate) fn show(plan: &Plan, root: BorrowedFd<'_>) -> io::Result<Counts> {
         | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let proc = mounts::make("proc", &[], attributes)?;
     mounts::put(&proc, mounts::directory(root, Path::new("proc"))?.as_fd())?;
-    let counts = if plan.is_weak(Weakness::NestedUsers) { Counts(vec![]) } else { counts(&proc)? };
+    let counts = if plan.is_weak(Weakness::NestedUsers) {
+        Counts(vec![])
+    } else {
+        counts(&proc, plan.is_ordinary())?
+    };
+    if plan.own_pids > 0 {
+        count_from(&proc, plan.own_pids)?;
+    }
     if plan.is_weak(Weakness::Proc) {
         return Ok(counts);
     }
@@ -98,9 +114,19 @@ pub(crate) fn show(plan: &Plan, root: BorrowedFd<'_>) -> io::Result<Counts> {
     Ok(counts)
 }
 
-fn counts(proc: &OwnedFd) -> io::Result<Counts> {
+/// Tells the kernel which number it gave last. Where it cannot be told it counts: see `numbers`.
+fn count_from(proc: &OwnedFd, last: i32) -> io::Result<()> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    match openat(proc, "sys/kernel/ns_last_pid", flags, Mode::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        opened => File::from(opened?).write_all(last.to_string().as_bytes()),
+    }
+}
+
+fn counts(proc: &OwnedFd, ordinary: bool) -> io::Result<Counts> {
     let mut counts = Vec::new();
-    for (name, most) in COUNTED {
+    let more = if ordinary { &COUNTED_OF_USER[..] } else { &[] };
+    for &(name, most) in COUNTED.iter().chain(more) {
         let path = Path::new("sys/user").join(name);
         match openat(proc, path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
             Err(Errno::NOENT) => {}

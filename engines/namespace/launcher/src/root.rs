@@ -10,14 +10,14 @@ use std::{
     path::Path,
 };
 
-use atoll_launcher::{Bind, Failure, Plan, Step, Weakness};
+use atoll_launcher::{Bind, Failure, Ids, Plan, Step, Weakness};
 use rustix::{
     fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, chownat, mkdirat, symlinkat},
     mount::{MountAttrFlags, MountPropagationFlags, UnmountFlags, mount_change, unmount},
     process::{fchdir, pivot_root},
 };
 
-use crate::{devices, failure::At as _, mounts, proc, sys};
+use crate::{devices, failure::At as _, mounts, proc, shared, sys};
 
 /// Where the new root is made. Covered, in this mount namespace only, after all that is shown
 /// from the host has been opened.
@@ -32,7 +32,15 @@ pub(crate) fn build(plan: &Plan, trees: Vec<OwnedFd>, covers: Vec<usize>) -> Res
     mount_change("/", flags).at(Step::MakeRoot, "/")?;
 
     let mut trees = trees.into_iter();
-    let lower = plan.lower.as_ref().and_then(|_| trees.next());
+    let terminals = if let Ids::One(_) = plan.ids { trees.next() } else { None };
+    let lower = match &plan.lower {
+        Some(path) if plan.is_ordinary() => {
+            let attributes = sys::NO_SUID | sys::NO_DEV | sys::READ_ONLY;
+            Some(mounts::copy_with(CWD, path, attributes).at(Step::Bind, path)?)
+        }
+        Some(_) => trees.next(),
+        None => None,
+    };
     let binds = opened(plan, trees, covers)?;
     let nodes = devices::open().at(Step::Devices, "")?;
 
@@ -41,13 +49,21 @@ pub(crate) fn build(plan: &Plan, trees: Vec<OwnedFd>, covers: Vec<usize>) -> Res
         None => stage.try_clone().at(Step::MakeRoot, "")?,
         Some(lower) => overlay(&stage, lower).at(Step::MakeRoot, "overlay")?,
     };
-    devices::show(root.as_fd(), &stage, plan.lower.is_some(), nodes).at(Step::Devices, "")?;
+    devices::show(root.as_fd(), &stage, plan.lower.is_some(), nodes, terminals)
+        .at(Step::Devices, "")?;
     let counts = proc::show(plan, root.as_fd()).at(Step::Proc, "")?;
     fill(plan, root.as_fd())?;
+    for path in &plan.writable {
+        split(root.as_fd(), path).at(Step::MakeRoot, path)?;
+    }
     for (bind, (tree, hidden)) in plan.binds.iter().zip(binds) {
         show(root.as_fd(), bind, &tree).at(Step::Bind, &bind.target)?;
         // Before the next is shown, which may be meant to go there.
         cover(&hidden).at(Step::Bind, &bind.target)?;
+    }
+    if !plan.writable.is_empty() {
+        let attributes = sys::NO_SUID | sys::NO_DEV | sys::READ_ONLY;
+        sys::set_mount(root.as_fd(), attributes, None, false).at(Step::MakeRoot, "/")?;
     }
     counts.set().at(Step::Proc, "counts")?;
     enter(&root).at(Step::MakeRoot, "/")
@@ -66,7 +82,9 @@ fn opened(
         attributes &= !sys::READ_ONLY;
     }
     let open = |bind: &Bind| {
-        let opened = if bind.as_user.is_some() {
+        let opened = if bind.as_user.is_some() && plan.is_ordinary() {
+            return shared::as_it_is(bind);
+        } else if bind.as_user.is_some() {
             let missing = || std::io::Error::from(rustix::io::Errno::BADF);
             let mut next = || owned.next().ok_or_else(missing);
             let count = covers.next().ok_or_else(missing);
@@ -116,9 +134,12 @@ fn fill(plan: &Plan, root: BorrowedFd<'_>) -> Result<(), Failure> {
     for directory in &plan.directories {
         let make = || -> std::io::Result<()> {
             let made = mounts::directory(root, &directory.path)?;
-            let owner = directory.owner;
-            let (uid, gid) = (Uid::from_raw(owner), Gid::from_raw(owner));
-            chownat(&made, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH)?;
+            // Where there is but one owner, it is that one's already.
+            if !matches!(plan.ids, Ids::One(_)) {
+                let owner = directory.owner;
+                let (uid, gid) = (Uid::from_raw(owner), Gid::from_raw(owner));
+                chownat(&made, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH)?;
+            }
             let opened = mounts::find(root, &directory.path, OFlags::RDONLY | OFlags::DIRECTORY)?;
             rustix::fs::fchmod(opened, Mode::from_raw_mode(directory.mode))?;
             Ok(())
@@ -149,6 +170,12 @@ fn fill(plan: &Plan, root: BorrowedFd<'_>) -> Result<(), Failure> {
         make().at(Step::MakeRoot, &text.path)?;
     }
     Ok(())
+}
+
+/// Makes a directory of the root a mount of its own, which stays writable when the root does not.
+fn split(root: BorrowedFd<'_>, path: &Path) -> std::io::Result<()> {
+    let directory = mounts::directory(root, path)?;
+    mounts::put(mounts::copy(directory.as_fd(), "")?, directory.as_fd())
 }
 
 fn show(root: BorrowedFd<'_>, bind: &Bind, tree: &OwnedFd) -> std::io::Result<()> {
