@@ -110,9 +110,13 @@ impl Reader {
             2 => (&mut self.next.stderr, Channel::Stderr),
             _ => return Err(failure::nonsense()),
         };
-        let end = offset.checked_add(data.len() as u64).filter(|end| *end <= MAX_OUTPUT);
+        // Of a terminal, what came before may be gone, and there is no end to what comes.
+        let terminal = self.watched.note.has_terminal();
+        let end = offset.checked_add(data.len() as u64);
+        let end = end.filter(|end| terminal || *end <= MAX_OUTPUT);
+        let follows = if terminal { offset >= *next } else { offset == *next };
         match end {
-            Some(end) if offset == *next && !data.is_empty() => *next = end,
+            Some(end) if follows && !data.is_empty() => *next = end,
             _ => return Err(Error::internal("the sandbox's agent lost some of the output")),
         }
         Ok(Event::Output { stream, offset, data })

@@ -33,6 +33,9 @@ pub(crate) struct Note {
     memory: Option<u64>,
     #[prost(uint64, optional, tag = "8")]
     peak_memory: Option<u64>,
+    /// Only the last of its output is kept.
+    #[prost(bool, optional, tag = "9")]
+    terminal: Option<bool>,
 }
 
 impl Note {
@@ -50,7 +53,17 @@ impl Note {
             pids_refused: counters.pids_refused,
             memory: counters.memory,
             peak_memory: counters.peak_memory,
+            terminal: None,
         }
+    }
+
+    /// The same, of a process with a terminal, or without.
+    pub(crate) fn with_terminal(self, terminal: bool) -> Self {
+        Self { terminal: terminal.then_some(true), ..self }
+    }
+
+    pub(crate) fn has_terminal(&self) -> bool {
+        self.terminal == Some(true)
     }
 
     /// The note in these bytes; an empty one if there is none.

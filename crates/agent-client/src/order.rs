@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use atoll_agent_protocol::message::Start;
-use atoll_engine::{Command, Error, Limits, MAX_OUTPUT, Result};
+use atoll_agent_protocol::message::{self, Start, StartTerminal, request::Call};
+use atoll_engine::{Command, Error, Limits, MAX_OUTPUT, MAX_TERMINAL_SIDE, Result, TerminalSize};
 use prost::Message as _;
 
-use crate::{Counters, note::Note};
+use crate::{Counters, failure, note::Note};
 
 /// Bytes of words and variables together; about what a kernel takes.
 const LONGEST: usize = 2 << 20;
@@ -15,6 +15,7 @@ const LONGEST: usize = 2 << 20;
 #[derive(Debug)]
 pub(crate) struct Order {
     pub(crate) start: Start,
+    pub(crate) terminal: Option<message::TerminalSize>,
     pub(crate) note: Note,
 }
 
@@ -29,7 +30,9 @@ impl Order {
             ));
         }
         let usual = limits.output.map_or(MAX_OUTPUT, |size| size.0.min(MAX_OUTPUT));
-        let note = Note::new(counters, command.timeout, cpu_limit);
+        let note = Note::new(counters, command.timeout, cpu_limit)
+            .with_terminal(command.terminal.is_some());
+        let terminal = command.terminal.map(size).transpose()?;
         let start = Start {
             argv: command.argv,
             env: command.env.iter().map(|(name, value)| format!("{name}={value}")).collect(),
@@ -39,8 +42,36 @@ impl Order {
             output: command.output.unwrap_or(usual),
             note: note.encode_to_vec(),
         };
-        Ok(Self { start, note })
+        Ok(Self { start, terminal, note })
     }
+
+    /// What to ask the agent, and the note.
+    pub(crate) fn into_parts(self) -> (Call, Note) {
+        let call = match self.terminal {
+            None => Call::Start(self.start),
+            size => Call::StartTerminal(StartTerminal { start: Some(self.start), size }),
+        };
+        (call, self.note)
+    }
+}
+
+/// A terminal's size, checked.
+pub(crate) fn size(TerminalSize { rows, columns }: TerminalSize) -> Result<message::TerminalSize> {
+    let range = 1..=MAX_TERMINAL_SIDE;
+    if !range.contains(&rows) || !range.contains(&columns) {
+        return Err(Error::invalid(format!(
+            "a terminal of {rows} rows and {columns} columns: both are 1 to {MAX_TERMINAL_SIDE}"
+        )));
+    }
+    Ok(message::TerminalSize { rows: rows.into(), columns: columns.into() })
+}
+
+/// A terminal's size as an agent has it, which is none but one it was given.
+pub(crate) fn size_told(told: message::TerminalSize) -> Result<TerminalSize> {
+    let narrow = |count| u16::try_from(count).map_err(|_| failure::nonsense());
+    let asked = TerminalSize { rows: narrow(told.rows)?, columns: narrow(told.columns)? };
+    size(asked).map_err(|_| failure::nonsense())?;
+    Ok(asked)
 }
 
 fn check(command: &Command) -> Result<()> {
@@ -71,6 +102,9 @@ fn check(command: &Command) -> Result<()> {
     }
     if command.output.is_some_and(|output| output > MAX_OUTPUT) {
         return Err(Error::invalid(format!("the output limit is above {MAX_OUTPUT} bytes")));
+    }
+    if command.terminal.is_some() && command.output.is_some() {
+        return Err(Error::invalid("the output of a terminal has no limit"));
     }
     Ok(())
 }
@@ -113,6 +147,11 @@ mod tests {
             with(&|command| command.cwd = Some("a\0".into())),
             with(&|command| command.cwd = Some(String::new())),
             with(&|command| command.output = Some(MAX_OUTPUT + 1)),
+            Command { output: Some(1), ..Command::new(["sh"]).with_terminal(24, 80) },
+            Command::new(["sh"]).with_terminal(0, 80),
+            Command::new(["sh"]).with_terminal(24, 0),
+            Command::new(["sh"]).with_terminal(24, MAX_TERMINAL_SIDE + 1),
+            Command::new(["sh"]).with_terminal(u16::MAX, u16::MAX),
         ];
         for command in cases {
             let error = order(command).unwrap_err();

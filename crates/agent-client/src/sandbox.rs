@@ -14,7 +14,7 @@ use atoll_agent_protocol::{
 };
 use atoll_engine::{
     Command, Error, ErrorKind, Events, Files, Limits, MAX_TUNNELS, Offsets, Ports, Process,
-    ProcessId, Result, Sandbox, SandboxId, Usage,
+    ProcessId, Result, Sandbox, SandboxId, TerminalSize, Usage,
 };
 use bytes::Bytes;
 use tokio::{sync::Semaphore, task::AbortHandle};
@@ -27,7 +27,7 @@ use crate::{
     ledger::{Ledger, Watched},
     line::{self, Line, within},
     note::Note,
-    order::Order,
+    order::{self, Order},
     verdict::Asked,
 };
 
@@ -172,11 +172,12 @@ impl Inner {
 
     async fn start(self: &Arc<Self>, command: Command) -> Result<ProcessId> {
         let order = Order::new(command, &self.limits, &self.warden.counters())?;
-        let answer = self.ask(Call::Start(order.start), ANSWER).await?;
+        let (call, note) = order.into_parts();
+        let answer = self.ask(call, ANSWER).await?;
         let Answer::Started(OfProcess { process }) = answer else {
             return Err(failure::nonsense());
         };
-        self.enter(ProcessId(process), order.note, None)?;
+        self.enter(ProcessId(process), note, None)?;
         Ok(ProcessId(process))
     }
 
@@ -332,6 +333,11 @@ impl Sandbox for AgentSandbox {
         self.inner.order(Call::CloseStdin(OfProcess { process: process.0 }), ANSWER).await
     }
 
+    async fn resize(&self, process: ProcessId, size: TerminalSize) -> Result<()> {
+        let size = Some(order::size(size)?);
+        self.inner.order(Call::Resize(message::Resize { process: process.0, size }), ANSWER).await
+    }
+
     async fn signal(&self, process: ProcessId, signal: i32) -> Result<()> {
         if !(1..=64).contains(&signal) {
             return Err(Error::invalid(format!("{signal} is not a signal: they are 1 to 64")));
@@ -355,12 +361,14 @@ impl Sandbox for AgentSandbox {
                 None => watched.outcome(),
                 Some(_) => Some(within(ANSWER, async { Ok(watched.settled().await) }).await?),
             };
+            let terminal = process.terminal.map(order::size_told).transpose()?;
             let started = Duration::from_micros(process.started_us);
             let started = SystemTime::UNIX_EPOCH.checked_add(started);
             processes.push(Process {
                 id,
                 argv: process.argv,
                 started: started.unwrap_or(SystemTime::UNIX_EPOCH),
+                terminal,
                 outcome,
             });
         }

@@ -78,7 +78,7 @@ pub struct Access {
 pub struct Request {
     #[prost(
         oneof = "request::Call",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 50, 51"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 50, 51"
     )]
     pub call: Option<request::Call>,
 }
@@ -139,6 +139,11 @@ pub mod request {
         /// Answered by `Ports`.
         #[prost(message, tag = "51")]
         Listening(super::Nothing),
+        /// Answered as `Start`. A call of its own, so that an agent that knows no terminals refuses.
+        #[prost(message, tag = "20")]
+        StartTerminal(super::StartTerminal),
+        #[prost(message, tag = "21")]
+        Resize(super::Resize),
     }
 }
 
@@ -226,6 +231,36 @@ pub struct Start {
     pub note: Vec<u8>,
 }
 
+/// A process whose streams are a terminal. All it writes is stream 1, of which the last
+/// [`SCROLLBACK`] bytes are kept; it takes input from the start.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct StartTerminal {
+    #[prost(message, optional, tag = "1")]
+    pub start: Option<Start>,
+    #[prost(message, optional, tag = "2")]
+    pub size: Option<TerminalSize>,
+}
+
+/// How much of a terminal's output is kept at least.
+pub const SCROLLBACK: u64 = 1 << 20;
+
+/// Each from 1 to 10000.
+#[derive(Clone, Copy, PartialEq, Eq, prost::Message)]
+pub struct TerminalSize {
+    #[prost(uint32, tag = "1")]
+    pub rows: u32,
+    #[prost(uint32, tag = "2")]
+    pub columns: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Resize {
+    #[prost(uint64, tag = "1")]
+    pub process: u64,
+    #[prost(message, optional, tag = "2")]
+    pub size: Option<TerminalSize>,
+}
+
 /// Where to begin reading. Past what was written there is nothing to send: a host that wants the
 /// end only asks from `u64::MAX` on.
 #[derive(Clone, Copy, PartialEq, prost::Message)]
@@ -294,6 +329,7 @@ pub struct Output {
     /// 1 or 2.
     #[prost(uint32, tag = "1")]
     pub stream: u32,
+    /// Of a terminal, perhaps further on than was asked for: what is between is no longer kept.
     #[prost(uint64, tag = "2")]
     pub offset: u64,
     #[prost(bytes = "bytes", tag = "3")]
@@ -341,6 +377,9 @@ pub struct Process {
     pub ended: Option<Ended>,
     #[prost(bytes = "vec", tag = "5")]
     pub note: Vec<u8>,
+    /// What its terminal was last set to, if it has one.
+    #[prost(message, optional, tag = "6")]
+    pub terminal: Option<TerminalSize>,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

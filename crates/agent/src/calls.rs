@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use atoll_agent_protocol::{
     message::{
-        Cause, Disk, Done, Failure, FailureKind, Hello, OfProcess, Request, Response, Signal,
-        VERSION, WriteStdin, request::Call, response::Answer,
+        Cause, Disk, Done, Failure, FailureKind, Hello, OfProcess, Request, Resize, Response,
+        Signal, TerminalSize, VERSION, WriteStdin, request::Call, response::Answer,
     },
     mux::Stream,
 };
@@ -14,7 +14,9 @@ use tokio::sync::oneshot;
 use crate::{
     agent::Agent,
     failure::{failure, internal, invalid, not_found, of_file},
-    files, ports,
+    files,
+    launch::{MAX_SIDE, Size},
+    ports,
     process::{self, Ask, Table},
 };
 
@@ -50,12 +52,19 @@ async fn dispatch(agent: &Arc<Agent>, call: Call, stream: &Stream) -> Result<(),
     let answer = match call {
         Call::Hello(_) => Answer::Hello(Hello { version: VERSION }),
         Call::Start(ask) => {
-            let process = process::start(&agent.starter, ask).await?;
+            let process = process::start(&agent.starter, ask, None).await?;
             Answer::Started(OfProcess { process })
         }
+        Call::StartTerminal(ask) => {
+            let size = size(ask.size)?;
+            let start = ask.start.unwrap_or_default();
+            let process = process::start(&agent.starter, start, Some(size)).await?;
+            Answer::Started(OfProcess { process })
+        }
+        Call::Resize(ask) => done(resize(table, ask)?),
         Call::Attach(ask) => return process::attach(table, ask, stream).await,
         Call::WriteStdin(ask) => done(write_stdin(table, ask).await?),
-        Call::CloseStdin(OfProcess { process }) => done(table.close_input(process)?),
+        Call::CloseStdin(OfProcess { process }) => done(close_stdin(table, process).await?),
         Call::Signal(ask) => done(signal(table, ask).await?),
         Call::Kill(OfProcess { process }) => done(kill(table, process).await?),
         Call::Processes(_) => {
@@ -90,6 +99,36 @@ async fn write_stdin(table: &Table, ask: WriteStdin) -> Result<(), Failure> {
     drop(input);
     sent.map_err(|_| closed())?;
     when_taken.await.map_err(|_| closed())
+}
+
+/// Closes a pipe; at a terminal, types what ends its input.
+async fn close_stdin(table: &Table, process: u64) -> Result<(), Failure> {
+    let Some(terminal) = table.terminal(process)? else { return table.close_input(process) };
+    let Some(code) = terminal.end_of_file() else { return Ok(()) };
+    drop(terminal);
+    let Some(input) = table.input(process)? else { return Ok(()) };
+    let (taken, _) = oneshot::channel();
+    // Behind what was written before; like that, it is taken when the guest reads.
+    let _ = input.send(process::Input { data: vec![code].into(), taken }).await;
+    Ok(())
+}
+
+fn resize(table: &Table, ask: Resize) -> Result<(), Failure> {
+    let size = size(ask.size)?;
+    if table.resize(ask.process, size)? {
+        return Ok(());
+    }
+    let process = ask.process;
+    Err(if table.has_screen(process)? {
+        not_found(format!("process {process} has ended"))
+    } else {
+        invalid(format!("process {process} has no terminal"))
+    })
+}
+
+fn size(asked: Option<TerminalSize>) -> Result<Size, Failure> {
+    let wrong = || invalid(format!("a terminal has 1 to {MAX_SIDE} rows, and as many columns"));
+    asked.and_then(Size::new).ok_or_else(wrong)
 }
 
 async fn signal(table: &Table, ask: Signal) -> Result<(), Failure> {

@@ -56,6 +56,17 @@ pub(crate) fn of_start(program: &str, directory: &str, step: Step, cause: &io::E
     }
 }
 
+/// Why a process could not be handed over to be started, perhaps with a terminal.
+pub(crate) fn of_launch(terminal: bool, cause: &io::Error) -> Failure {
+    match cause.raw_os_error().unwrap_or_default() {
+        libc::ENOSPC if terminal => exhausted("no more terminals can be opened in this sandbox"),
+        libc::ENOENT | libc::ENODEV | libc::ENXIO | libc::EACCES if terminal => {
+            failure(FailureKind::Unsupported, "there is no `terminal` to be had in this sandbox")
+        }
+        _ => exhausted(format!("no process: {}", describe(cause))),
+    }
+}
+
 /// Why something could not be done with a file. `what` names it as the host did.
 pub(crate) fn of_file(what: &str, cause: &io::Error) -> Failure {
     let kind = match cause.raw_os_error().unwrap_or_default() {

@@ -42,6 +42,7 @@ impl Payload for process::StartProcess {
     const MOST: usize = WITH_CODE;
 }
 impl Payload for process::SignalProcess {}
+impl Payload for process::TerminalSize {}
 impl Payload for file::MakeDirectory {}
 impl Payload for file::Move {}
 impl Payload for file::ChangeMode {}

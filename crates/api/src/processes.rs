@@ -3,7 +3,9 @@
 use atoll_types::{
     id::{ProcessId, SessionId},
     key::Scope::{Read, Run},
-    process::{Process as Shown, ProcessEvent, ProcessList, SignalProcess, StartProcess},
+    process::{
+        Process as Shown, ProcessEvent, ProcessList, SignalProcess, StartProcess, TerminalSize,
+    },
 };
 use axum::{
     Json as Answer,
@@ -33,6 +35,7 @@ pub(crate) fn routes() -> Routes {
         .post("/api/sessions/{id}/processes/{process}/stdin", Key(Run), write_stdin)
         .delete("/api/sessions/{id}/processes/{process}/stdin", Key(Run), close_stdin)
         .post("/api/sessions/{id}/processes/{process}/signal", Key(Run), signal)
+        .post("/api/sessions/{id}/processes/{process}/resize", Key(Run), resize)
 }
 
 /// Start a process and leave it to run.
@@ -162,5 +165,21 @@ pub(crate) async fn signal(
     Json(request): Json<SignalProcess>,
 ) -> Result<StatusCode> {
     app.service.signal_process(&id, process, request.signal).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Set the size of a process's terminal.
+#[utoipa::path(
+    post, path = "/api/sessions/{id}/processes/{process}/resize", tag = "processes",
+    params(("id" = SessionId, Path), ("process" = ProcessId, Path)),
+    request_body = TerminalSize, responses((status = 204))
+)]
+pub(crate) async fn resize(
+    State(app): State<App>,
+    Session(id): Session,
+    Process(process): Process,
+    Json(size): Json<TerminalSize>,
+) -> Result<StatusCode> {
+    app.service.resize_process(&id, process, size).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -2,7 +2,7 @@
 
 use atoll_types::{
     id::{ProcessId, SessionId},
-    process::{Process, ProcessList, SignalProcess, StartProcess},
+    process::{Process, ProcessList, SignalProcess, StartProcess, TerminalSize},
 };
 use bytes::Bytes;
 use hyper::{Method, header::HeaderMap};
@@ -62,6 +62,16 @@ impl Client {
         signal: i32,
     ) -> Result<()> {
         self.tell(&of(id, process, "/signal"), &SignalProcess { signal }).await
+    }
+
+    /// Sets the size of a process's terminal.
+    pub async fn resize_process(
+        &self,
+        id: &SessionId,
+        process: ProcessId,
+        size: TerminalSize,
+    ) -> Result<()> {
+        self.tell(&of(id, process, "/resize"), &size).await
     }
 
     /// Ends a process and every descendant.

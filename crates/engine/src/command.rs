@@ -5,10 +5,16 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use atoll_types::{execution::Reason, id::ProcessId, limits::LimitHit};
+use atoll_types::{execution::Reason, id::ProcessId, limits::LimitHit, process::TerminalSize};
 
 /// The most output a command may be allowed, of each stream.
 pub const MAX_OUTPUT: u64 = 64 << 20;
+
+/// The most rows of a terminal, and the most columns.
+pub const MAX_TERMINAL_SIDE: u16 = 10_000;
+
+/// How much of a terminal's output is kept at least.
+pub const SCROLLBACK: u64 = 1 << 20;
 
 /// A program to run in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,8 +31,12 @@ pub struct Command {
     pub timeout: Option<Duration>,
     /// Ends it and every descendant after so much processor time of the sandbox.
     pub cpu_time: Option<Duration>,
-    /// Ends it once either stream is longer; at most, and by default, [`MAX_OUTPUT`].
+    /// Ends it once either stream is longer; at most, and by default, [`MAX_OUTPUT`]. Not with a
+    /// terminal, which may write for ever.
     pub output: Option<u64>,
+    /// Gives it a terminal of this size, from 1 by 1 to [`MAX_TERMINAL_SIDE`] squared, instead of
+    /// pipes; see [`Sandbox::start`](crate::Sandbox::start).
+    pub terminal: Option<TerminalSize>,
 }
 
 /// A process that was started, running or not.
@@ -35,6 +45,8 @@ pub struct Process {
     pub id: ProcessId,
     pub argv: Vec<String>,
     pub started: SystemTime,
+    /// What its terminal was last set to from outside, if it has one.
+    pub terminal: Option<TerminalSize>,
     /// None while it runs.
     pub outcome: Option<Outcome>,
 }
@@ -72,6 +84,7 @@ impl Command {
             timeout: None,
             cpu_time: None,
             output: None,
+            terminal: None,
         }
     }
 
@@ -83,6 +96,12 @@ impl Command {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    #[must_use]
+    pub fn with_terminal(mut self, rows: u16, columns: u16) -> Self {
+        self.terminal = Some(TerminalSize { rows, columns });
         self
     }
 

@@ -25,9 +25,9 @@ pub use atoll_types::{
     file::{Entry, Kind, Listing},
     id::{ProcessId, SandboxId},
     limits::{LimitHit, Limits},
-    process::Stream,
+    process::{Stream, TerminalSize},
 };
-pub use command::{Command, MAX_OUTPUT, Outcome, Process};
+pub use command::{Command, MAX_OUTPUT, MAX_TERMINAL_SIDE, Outcome, Process, SCROLLBACK};
 pub use engine::{Engine, Probe};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::{Output, exec};

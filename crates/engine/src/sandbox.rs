@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use async_trait::async_trait;
 use atoll_types::{
     id::{ProcessId, SandboxId},
-    process::Stream,
+    process::{Stream, TerminalSize},
 };
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
@@ -30,6 +30,21 @@ pub trait Sandbox: fmt::Debug + Send + Sync {
     ///   [`kill`](Self::kill) ended the process: then its descendants end with it, also those that
     ///   left its session and its parent.
     /// - Dropping the future may leave the process running.
+    ///
+    /// With a [terminal](Command::terminal):
+    ///
+    /// - It leads a session whose controlling terminal is its three descriptors, of that size and
+    ///   of the guests' user; `TERM` is `xterm-256color` unless a variable says otherwise. No guest
+    ///   gets hold of the other end.
+    /// - All it writes is one stream, `stdout`, without a limit: the last [`SCROLLBACK`] bytes are
+    ///   kept. Its input is open.
+    /// - Keys such as `^C` act as at any terminal: on the foreground group, while the terminal's
+    ///   mode says so.
+    /// - When it ends the terminal is hung up: the foreground group gets `SIGHUP`, what lives on
+    ///   has no terminal.
+    /// - A size that is none, or an output limit, is [`Invalid`](crate::ErrorKind::Invalid).
+    ///
+    /// [`SCROLLBACK`]: crate::SCROLLBACK
     async fn start(&self, command: Command) -> Result<ProcessId>;
 
     /// The process's output from these offsets on, then its end.
@@ -39,6 +54,9 @@ pub trait Sandbox: fmt::Debug + Send + Sync {
     /// - Each stream's bytes come in order, none twice, none missing.
     /// - [`Event::Ended`] is last, and comes when the process exits, not when its output is closed.
     /// - A reader that stops reading holds up neither the process nor other readers.
+    /// - Of a terminal, what is no longer kept is left out, which the next offset shows; a process
+    ///   there waits for its fastest reader, up to ten seconds, so that one who keeps reading
+    ///   misses nothing.
     async fn attach(&self, process: ProcessId, from: Offsets) -> Result<Events>;
 
     /// Writes to the process's standard input; waits while the process does not read.
@@ -47,7 +65,17 @@ pub trait Sandbox: fmt::Debug + Send + Sync {
     async fn write_stdin(&self, process: ProcessId, data: Bytes) -> Result<()>;
 
     /// Ends the process's standard input. Of one that is closed: does nothing.
+    ///
+    /// At a terminal this types what ends input there, `^D` as a rule, behind what was written
+    /// before. What that means is up to whoever reads it, and more may be written.
     async fn close_stdin(&self, process: ProcessId) -> Result<()>;
+
+    /// Sets the size of a process's terminal; its foreground group gets `SIGWINCH` if it changed.
+    ///
+    /// A size that is none, or a process without a terminal, is
+    /// [`Invalid`](crate::ErrorKind::Invalid); one that has ended is
+    /// [`NotFound`](crate::ErrorKind::NotFound).
+    async fn resize(&self, process: ProcessId, size: TerminalSize) -> Result<()>;
 
     /// Sends a signal to the process, not to its descendants.
     ///

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use atoll_engine::{Events, Offsets, Outcome};
 use atoll_types::{
     id::{ProcessId, SessionId},
-    process::{Process, ProcessEnd, StartProcess},
+    process::{Process, ProcessEnd, StartProcess, TerminalSize},
     quantity::Span,
 };
 use bytes::Bytes;
@@ -37,11 +37,17 @@ impl Service {
             let _held = held;
             let mut command = service.ready(&live, &plan).await?;
             command.stdin = request.stdin;
+            command.terminal = request.terminal;
+            if request.terminal.is_some() {
+                // Only the last of it is kept: there is nothing to limit.
+                command.output = None;
+            }
             let argv = command.argv.clone();
             let started_at = clock::now();
             let started = live.sandbox.start(command).await;
             let process = started.map_err(|error| missing(&plan, error))?;
-            Ok(Process { id: process, command: argv, started_at, end: None })
+            let terminal = request.terminal;
+            Ok(Process { id: process, command: argv, started_at, terminal, end: None })
         });
         task.await.map_err(|error| Error::internal("the start broke off").because(error))?
     }
@@ -95,6 +101,18 @@ impl Service {
         Ok(live.sandbox.close_stdin(process).await?)
     }
 
+    /// Sets the size of a process's terminal.
+    pub async fn resize_process(
+        &self,
+        id: &SessionId,
+        process: ProcessId,
+        size: TerminalSize,
+    ) -> Result<()> {
+        let live = self.live(id).await?;
+        let _held = live.hold();
+        Ok(live.sandbox.resize(process, size).await?)
+    }
+
     /// Sends a signal to a process, not to its descendants.
     pub async fn signal_process(
         &self,
@@ -135,6 +153,7 @@ fn show(process: atoll_engine::Process) -> Process {
         id: process.id,
         command: process.argv,
         started_at: Timestamp::try_from(process.started).unwrap_or(Timestamp::UNIX_EPOCH),
+        terminal: process.terminal,
         end: process.outcome.map(Service::process_end),
     }
 }

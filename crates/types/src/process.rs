@@ -37,6 +37,19 @@ pub struct StartProcess {
     /// Keep standard input open for `…/stdin`.
     #[serde(default)]
     pub stdin: bool,
+    /// Give it a terminal of this size instead of pipes: what it writes is all `stdout`, of which
+    /// the last MiB is kept, and its input is open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<TerminalSize>,
+}
+
+/// Rows and columns, each from 1 to 10000. Also the body of `POST …/processes/{id}/resize`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TerminalSize {
+    pub rows: u16,
+    pub columns: u16,
 }
 
 /// A process that was started.
@@ -46,6 +59,9 @@ pub struct Process {
     pub id: ProcessId,
     pub command: Vec<String>,
     pub started_at: Timestamp,
+    /// What its terminal was last set to; absent if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terminal: Option<TerminalSize>,
     /// Absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<ProcessEnd>,

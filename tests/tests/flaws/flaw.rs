@@ -20,6 +20,8 @@ pub(crate) enum Flaw {
     IgnoresLimits,
     IgnoresOffsets,
     IgnoresOutputLimit,
+    IgnoresResize,
+    IgnoresTerminals,
     IgnoresTimeout,
     IgnoresWorkingDirectory,
     KeepsConnections,

@@ -90,6 +90,8 @@ flaws! {
     signals_go_to_descendants: SignalsDescendants is caught by "signals::a_signal_does_not_reach_descendants";
     standard_input_is_never_closed: KeepsInputOpen is caught by "stdin::input_is_read_to_its_end";
     standard_input_is_taken_for_written: DoesNotWaitForReaders is caught by "stdin::writing_waits_for_the_reader";
+    a_terminal_is_none: IgnoresTerminals is caught by "terminals::its_streams_are_a_terminal_of_that_size";
+    a_size_is_ignored: IgnoresResize is caught by "terminals::a_new_size_is_told_and_found";
     a_limit_is_ignored: IgnoresLimits is caught by "limits::too_many_processes_are_refused";
     a_variable_leaks: LeaksAVariable is caught by "environment::no_variable_of_the_daemon_gets_in";
     a_descriptor_leaks: LeaksADescriptor is caught by "environment::a_process_has_three_descriptors";

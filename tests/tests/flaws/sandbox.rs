@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc};
 use async_trait::async_trait;
 use atoll_engine::{
     Command, Error, Event, Events, Files, Offsets, Ports, Process, ProcessId, Reason, Result,
-    Sandbox, SandboxId, Usage,
+    Sandbox, SandboxId, TerminalSize, Usage,
 };
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
@@ -31,6 +31,7 @@ impl FlawedSandbox {
 
     fn spoil(&self, mut command: Command) -> Command {
         match self.flaw {
+            Flaw::IgnoresTerminals => command.terminal = None,
             Flaw::IgnoresTimeout => command.timeout = None,
             Flaw::IgnoresWorkingDirectory => command.cwd = None,
             Flaw::IgnoresOutputLimit => command.output = None,
@@ -134,6 +135,13 @@ impl Sandbox for FlawedSandbox {
         match self.flaw {
             Flaw::KeepsInputOpen => Ok(()),
             _ => self.inner.close_stdin(process).await,
+        }
+    }
+
+    async fn resize(&self, process: ProcessId, size: TerminalSize) -> Result<()> {
+        match self.flaw {
+            Flaw::IgnoresResize => Ok(()),
+            _ => self.inner.resize(process, size).await,
         }
     }
 

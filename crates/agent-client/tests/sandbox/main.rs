@@ -9,3 +9,4 @@ mod links;
 mod ports;
 mod real;
 mod stage;
+mod terminals;

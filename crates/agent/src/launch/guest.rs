@@ -10,7 +10,7 @@ use atoll_agent_protocol::message::{Rlimit, User};
 use rustix::{
     fs::Mode,
     io::write,
-    process::{DumpableBehavior, chdir, set_dumpable_behavior, setsid, umask},
+    process::{DumpableBehavior, chdir, ioctl_tiocsctty, set_dumpable_behavior, setsid, umask},
     thread::{
         CapabilitiesSecureBits, CapabilitySet, CapabilitySets, Gid, Uid,
         clear_ambient_capability_set, set_capabilities, set_capabilities_secure_bits,
@@ -90,6 +90,7 @@ pub(crate) struct Program {
     argv: Vec<CString>,
     env: Vec<CString>,
     directory: CString,
+    terminal: bool,
 }
 
 impl Program {
@@ -105,10 +106,12 @@ impl Program {
                 .map(|place| CString::new(format!("{place}/{name}")))
                 .collect::<Result<_, _>>()?
         };
+        let terminal = job.terminal;
         let strings = |list: Vec<String>| list.into_iter().map(CString::new).collect();
         let argv: Result<_, _> = strings(job.argv);
         let env: Result<_, _> = strings(job.env);
-        Ok(Self { candidates, argv: argv?, env: env?, directory: CString::new(job.directory)? })
+        let directory = CString::new(job.directory)?;
+        Ok(Self { candidates, argv: argv?, env: env?, directory, terminal })
     }
 }
 
@@ -163,6 +166,9 @@ impl Guests {
 
     fn seal(&self, program: &Program) -> Outcome<std::convert::Infallible> {
         at(Step::Session, setsid())?;
+        if program.terminal {
+            at(Step::Session, ioctl_tiocsctty(sys::borrow(0)))?;
+        }
         umask(Mode::from_raw_mode(0o022));
         sys::raise_limit_of_files(self.files.0, self.files.1);
         for limit in &self.rlimits {

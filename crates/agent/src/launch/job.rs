@@ -19,6 +19,9 @@ pub(crate) struct Job {
     /// Absolute.
     #[prost(string, tag = "3")]
     pub(crate) directory: String,
+    /// Its streams are a terminal, which is to be its controlling one.
+    #[prost(bool, tag = "4")]
+    pub(crate) terminal: bool,
 }
 
 impl Job {

@@ -20,6 +20,7 @@ mod numbers;
 mod packet;
 mod spawner;
 mod start;
+mod terminal;
 mod tree;
 
 pub(crate) use guest::{Guests, Step, drop_capabilities};
@@ -27,4 +28,5 @@ pub(crate) use job::Job;
 pub(crate) use numbers::SPAWNER;
 pub(crate) use packet::{Order, Report};
 pub(crate) use spawner::run as run_spawner;
-pub(crate) use start::{Keeper, Launched, Launcher};
+pub(crate) use start::{Keeper, Launched, Launcher, Source, Streams};
+pub(crate) use terminal::{MAX_SIDE, Size, Terminal};

@@ -20,12 +20,14 @@ use rustix::{
 use tokio::{
     io::{Interest, unix::AsyncFd},
     net::unix::pipe,
+    sync::Semaphore,
 };
 
 use super::{
     job::Job,
     packet::{Order, Report},
     spawner::PARCEL,
+    terminal::{Size, TERMINALS, Terminal},
 };
 use crate::sys;
 
@@ -34,7 +36,21 @@ use crate::sys;
 pub(crate) struct Launcher {
     socket: AsyncFd<OwnedFd>,
     user: Option<User>,
+    terminals: Arc<Semaphore>,
 }
+
+/// What a command's standard streams are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Streams {
+    /// Three pipes; the input is empty unless it is kept open.
+    Pipes {
+        stdin: bool,
+    },
+    Terminal(Size),
+}
+
+/// Our end of a pipe or a terminal.
+pub(crate) type Source = AsyncFd<OwnedFd>;
 
 /// A command on its way, or running.
 #[derive(Debug)]
@@ -42,9 +58,20 @@ pub(crate) struct Launched {
     pub(crate) keeper: Keeper,
     /// Tells why the program could not be started, or just ends if it could.
     pub(crate) error: pipe::Receiver,
-    pub(crate) stdin: Option<pipe::Sender>,
-    pub(crate) stdout: pipe::Receiver,
-    pub(crate) stderr: pipe::Receiver,
+    pub(crate) stdin: Option<Source>,
+    pub(crate) stdout: Source,
+    /// None with a terminal.
+    pub(crate) stderr: Option<Source>,
+    pub(crate) terminal: Option<Arc<Terminal>>,
+}
+
+/// What a command is given as its streams, and what is ours of them.
+struct Ends {
+    theirs: [OwnedFd; 3],
+    stdin: Option<Source>,
+    stdout: Source,
+    stderr: Option<Source>,
+    terminal: Option<Arc<Terminal>>,
 }
 
 /// The connection to a keeper. When it is dropped the keeper ends all it keeps.
@@ -62,7 +89,8 @@ impl Launcher {
 
     /// For guests of this user, or the agent's own.
     pub(crate) fn new(socket: OwnedFd, user: Option<User>) -> io::Result<Self> {
-        Ok(Self { socket: watched(socket)?, user })
+        let terminals = Arc::new(Semaphore::new(TERMINALS));
+        Ok(Self { socket: watched(socket)?, user, terminals })
     }
 
     /// Returns when the spawner is gone.
@@ -71,18 +99,23 @@ impl Launcher {
         let _ = self.socket.readable().await;
     }
 
-    /// Sends a command on its way. Its standard input is empty unless `stdin` is kept open.
-    pub(crate) async fn launch(&self, job: &Job, stdin: bool) -> io::Result<Launched> {
+    /// Sends a command on its way.
+    pub(crate) async fn launch(&self, job: &Job, streams: Streams) -> io::Result<Launched> {
         let (keeper, keeper_end) = Self::connection()?;
         let job = job.to_file()?;
         let (error, error_end) = pipe_with(PipeFlags::CLOEXEC)?;
-        let [(stdin_end, stdin_ours), (stdout, stdout_end), (stderr, stderr_end)] = self.stdio()?;
+        let Ends { theirs: [stdin_end, stdout_end, stderr_end], stdin, stdout, stderr, terminal } =
+            match streams {
+                Streams::Pipes { stdin } => self.pipes(stdin)?,
+                Streams::Terminal(size) => self.terminal(size)?,
+            };
         let launched = Launched {
             keeper: Keeper { socket: Arc::new(watched(keeper)?) },
             error: pipe::Receiver::from_owned_fd(error)?,
-            stdin: stdin.then(|| pipe::Sender::from_owned_fd(stdin_ours)).transpose()?,
-            stdout: pipe::Receiver::from_owned_fd(stdout)?,
-            stderr: pipe::Receiver::from_owned_fd(stderr)?,
+            stdin,
+            stdout,
+            stderr,
+            terminal,
         };
         self.send([
             keeper_end.as_fd(),
@@ -96,13 +129,34 @@ impl Launcher {
         Ok(launched)
     }
 
-    /// Three pipes that belong to the guests' user, who else could use but not open them: by
+    fn pipes(&self, kept_open: bool) -> io::Result<Ends> {
+        let pipe = || pipe_with(PipeFlags::CLOEXEC);
+        let made = self.as_guest(|| Ok([pipe()?, pipe()?, pipe()?]))?;
+        let [(stdin_end, stdin), (stdout, stdout_end), (stderr, stderr_end)] = made;
+        Ok(Ends {
+            theirs: [stdin_end, stdout_end, stderr_end],
+            stdin: kept_open.then(|| watched(stdin)).transpose()?,
+            stdout: watched(stdout)?,
+            stderr: Some(watched(stderr)?),
+            terminal: None,
+        })
+    }
+
+    fn terminal(&self, size: Size) -> io::Result<Ends> {
+        let terminal = self.as_guest(|| Terminal::open(size, &self.terminals))?;
+        let slave = || terminal.slave().try_clone();
+        Ok(Ends {
+            theirs: [slave()?, slave()?, slave()?],
+            stdin: Some(watched(terminal.master()?)?),
+            stdout: watched(terminal.master()?)?,
+            stderr: None,
+            terminal: Some(Arc::new(terminal)),
+        })
+    }
+
+    /// Makes something that belongs to the guests' user, who else could use but not open it: by
     /// `/dev/stderr`, say.
-    fn stdio(&self) -> io::Result<[(OwnedFd, OwnedFd); 3]> {
-        let make = || {
-            let pipe = || pipe_with(PipeFlags::CLOEXEC);
-            Ok([pipe()?, pipe()?, pipe()?])
-        };
+    fn as_guest<T>(&self, make: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
         match self.user {
             Some(User { uid, gid }) => sys::as_file_system_user(uid, gid, make),
             None => make(),

@@ -3,6 +3,7 @@
 mod attach;
 mod input;
 mod log;
+mod pace;
 mod run;
 mod start;
 mod table;

@@ -5,15 +5,15 @@ use std::{collections::VecDeque, io, os::fd::AsFd, sync::Arc, time::Duration};
 use atoll_agent_protocol::message::{Cause, Ended};
 use rustix::io::{Errno, ioctl_fionread, read};
 use tokio::{
-    net::unix::pipe,
-    sync::{mpsc, oneshot},
+    io::Interest,
+    sync::{Notify, mpsc, oneshot},
     task::AbortHandle,
     time::{Instant, sleep, sleep_until},
 };
 
 use super::{start::Starter, table::Ask};
 use crate::{
-    launch::{Keeper, Launched, Order, Report},
+    launch::{Keeper, Launched, Order, Report, Source},
     sys,
 };
 
@@ -21,6 +21,9 @@ use crate::{
 const CHUNK: usize = 16 << 10;
 /// Between readings of output that nobody will see, so that it costs little.
 const INDIFFERENCE: Duration = Duration::from_millis(2);
+
+/// What may lie unread in a terminal when its process ends; the kernel keeps less.
+const LAST_WORDS: usize = 256 << 10;
 
 /// How often processes are found to have outlived their killing before the sandbox ends for it.
 /// The keeper tries for seconds each time.
@@ -40,7 +43,9 @@ pub(crate) struct Run {
     id: u64,
     keeper: Keeper,
     /// None once closed.
-    outputs: [Option<pipe::Receiver>; 2],
+    outputs: [Option<Source>; 2],
+    /// With a terminal: told when one of its readers has moved.
+    moved: Option<Arc<Notify>>,
     until: Until,
     asked: mpsc::Receiver<Ask>,
     feeder: Option<AbortHandle>,
@@ -64,11 +69,13 @@ impl Run {
         asked: mpsc::Receiver<Ask>,
         feeder: Option<AbortHandle>,
     ) -> Self {
+        let moved = starter.table.moved(id);
         Self {
             starter,
             id,
             keeper: launched.keeper,
-            outputs: [Some(launched.stdout), Some(launched.stderr)],
+            outputs: [Some(launched.stdout), launched.stderr],
+            moved,
             until,
             asked,
             feeder,
@@ -86,6 +93,7 @@ impl Run {
         let keeper = self.keeper.clone();
         loop {
             let [stdout, stderr] = &self.outputs;
+            let held = self.held();
             tokio::select! {
                 report = keeper.report() => {
                     if self.hear(report).await {
@@ -93,14 +101,22 @@ impl Run {
                     }
                 }
                 Some(ask) = self.asked.recv() => self.obey(ask).await,
-                () = readable(stdout.as_ref()) => self.pump(0).await,
+                () = readable(stdout.as_ref()), if held.is_none() => self.pump(0).await,
                 () = readable(stderr.as_ref()) => self.pump(1).await,
+                () = told(self.moved.as_deref()), if held.is_some() => {}
+                () = reached(held), if held.is_some() => {}
                 () = reached(self.until.deadline), if self.cause.is_none() && !self.ended => {
                     self.kill(Cause::Timeout).await;
                 }
             }
         }
         self.starter.table.leave(self.id);
+    }
+
+    /// Until when the output waits for its readers, unless one of them moves.
+    fn held(&self) -> Option<Instant> {
+        self.moved.as_ref().filter(|_| !self.ended)?;
+        self.starter.table.hold(self.id).map(Instant::from_std)
     }
 
     /// Takes in what the keeper says; true if that was its last word.
@@ -160,7 +176,7 @@ impl Run {
     /// Reads one piece of output.
     async fn pump(&mut self, stream: usize) {
         let Some(pipe) = &self.outputs[stream] else { return };
-        let result = pipe.try_io(|| {
+        let result = pipe.try_io(Interest::READABLE, |pipe| {
             let mut buffer = [0; CHUNK];
             let count = read(pipe, &mut buffer)?;
             Ok((count, self.keep(stream, &buffer[..count])))
@@ -192,6 +208,12 @@ impl Run {
         if self.ended {
             return;
         }
+        if self.moved.is_some() {
+            self.drain_terminal();
+            self.truncated = self.starter.table.dropped(self.id) > 0;
+            // With this, what it leaves behind loses its terminal.
+            self.outputs = [None, None];
+        }
         for stream in [0, 1] {
             if !self.truncated && !self.drain(stream) {
                 self.truncated = true;
@@ -205,7 +227,7 @@ impl Run {
         }
         let cause = match (status, self.cause) {
             (None, _) => Cause::Fault,
-            _ if self.truncated => Cause::OutputLimit,
+            _ if self.truncated && self.moved.is_none() => Cause::OutputLimit,
             (_, Some(cause)) if killing => cause,
             _ => Cause::Itself,
         };
@@ -218,6 +240,24 @@ impl Run {
             truncated: self.truncated,
         };
         self.starter.table.end(self.id, ended);
+    }
+
+    /// Reads what is in a terminal at this moment. What is on its way there counts, which the kernel
+    /// does not tell the length of; others may write on.
+    fn drain_terminal(&self) {
+        let Some(terminal) = &self.outputs[0] else { return };
+        let mut buffer = [0; CHUNK];
+        let mut rest = LAST_WORDS;
+        while rest > 0 {
+            match read(terminal.as_fd(), &mut buffer) {
+                Ok(count) if count > 0 => {
+                    self.keep(0, &buffer[..count]);
+                    rest = rest.saturating_sub(count);
+                }
+                Err(Errno::INTR) => {}
+                Ok(_) | Err(_) => return,
+            }
+        }
     }
 
     /// Reads what is in a pipe at this moment, and no more; false if there was no room for it.
@@ -247,7 +287,14 @@ fn signal(status: i32) -> i32 {
     libc::WTERMSIG(status)
 }
 
-async fn readable(pipe: Option<&pipe::Receiver>) {
+async fn told(notify: Option<&Notify>) {
+    match notify {
+        Some(notify) => notify.notified().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn readable(pipe: Option<&Source>) {
     match pipe {
         Some(pipe) if pipe.readable().await.is_ok() => {}
         _ => std::future::pending().await,

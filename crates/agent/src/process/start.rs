@@ -12,11 +12,11 @@ use tokio::{
 use super::{
     input,
     run::{Run, Until},
-    table::Table,
+    table::{Screen, Table},
 };
 use crate::{
-    failure::{exhausted, internal, invalid, of_start},
-    launch::{Job, Launched, Launcher, Step},
+    failure::{internal, invalid, of_launch, of_start},
+    launch::{Job, Launched, Launcher, Size, Step, Streams},
 };
 
 /// What a command's words and variables may come to.
@@ -39,11 +39,26 @@ pub(crate) struct Starter {
     pub(crate) env: Vec<String>,
 }
 
-/// Starts a process and returns its number once its program runs.
+/// What a terminal is called by programs if nothing else is said: what most understand.
+const USUAL_TERMINAL: &str = "TERM=xterm-256color";
+
+/// Starts a process, with a terminal if there is a size, and returns its number once its program
+/// runs.
 ///
 /// Dropping the future before it returns may leave the process running.
-pub(crate) async fn start(starter: &Arc<Starter>, ask: Start) -> Result<u64, Failure> {
-    let job = job(starter, &ask)?;
+pub(crate) async fn start(
+    starter: &Arc<Starter>,
+    ask: Start,
+    terminal: Option<Size>,
+) -> Result<u64, Failure> {
+    let mut job = job(starter, &ask)?;
+    if terminal.is_some() {
+        job.terminal = true;
+        if !job.env.iter().any(|variable| variable.starts_with("TERM=")) {
+            job.env.push(USUAL_TERMINAL.to_owned());
+        }
+    }
+    let streams = terminal.map_or(Streams::Pipes { stdin: ask.stdin }, Streams::Terminal);
     let begun = Instant::now();
     let deadline = ask.timeout_ms.and_then(|ms| begun.checked_add(Duration::from_millis(ms)));
     let limit = ask.output.min(MAX_OUTPUT);
@@ -51,8 +66,8 @@ pub(crate) async fn start(starter: &Arc<Starter>, ask: Start) -> Result<u64, Fai
     // Of its own, so that a host that hangs up leaves nothing half done.
     let work = tokio::spawn(async move {
         let place = starter.table.place()?;
-        let launch = starter.launcher.launch(&job, ask.stdin).await;
-        let mut launched = launch.map_err(|cause| exhausted(format!("no process: {cause}")))?;
+        let launch = starter.launcher.launch(&job, streams).await;
+        let mut launched = launch.map_err(|cause| of_launch(terminal.is_some(), &cause))?;
         let directory = ask.cwd.as_deref().unwrap_or("of the sandbox");
         started(&mut launched, (&job.argv[0], directory), deadline).await?;
 
@@ -65,7 +80,9 @@ pub(crate) async fn start(starter: &Arc<Starter>, ask: Start) -> Result<u64, Fai
             None => (None, None),
         };
         let memory = (shortened(ask.argv), ask.note);
-        let id = starter.table.enter(place, memory, asks, input);
+        let screen = terminal.zip(launched.terminal.take());
+        let screen = screen.map(|(size, terminal)| Screen::new(size, terminal));
+        let id = starter.table.enter(place, memory, asks, input, screen);
         let until = Until { begun, deadline, limit };
         tokio::spawn(Run::new(Arc::clone(&starter), id, launched, until, asked, feeder).drive());
         Ok(id)
@@ -126,7 +143,7 @@ fn job(starter: &Starter, ask: &Start) -> Result<Job, Failure> {
         Some(path) if path.starts_with('/') => path.to_owned(),
         Some(path) => format!("{}/{path}", starter.home),
     };
-    Ok(Job { argv: ask.argv.clone(), env, directory })
+    Ok(Job { argv: ask.argv.clone(), env, directory, terminal: false })
 }
 
 /// As many of the words as are worth remembering.

@@ -2,16 +2,19 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Instant, SystemTime, UNIX_EPOCH},
 };
 
-use atoll_agent_protocol::message::{Cause, Ended, Failure, Output, Process};
+use atoll_agent_protocol::message::{Cause, Ended, Failure, Output, Process, SCROLLBACK};
 use bytes::Bytes;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use super::{input::Input, log::Log};
-use crate::failure::{exhausted, not_found};
+use super::{input::Input, log::Log, pace::Pace};
+use crate::{
+    failure::{exhausted, not_found},
+    launch::{Size, Terminal},
+};
 
 /// Output kept, of all processes together.
 const BUDGET: u64 = 96 << 20;
@@ -66,6 +69,53 @@ struct Entry {
     changed: watch::Sender<()>,
     asks: mpsc::Sender<Ask>,
     input: Option<mpsc::Sender<Input>>,
+    screen: Option<Screen>,
+}
+
+/// What a process with a terminal has besides.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    size: Size,
+    /// None once the process has ended.
+    terminal: Option<Arc<Terminal>>,
+    pace: Pace,
+}
+
+impl Screen {
+    pub(crate) fn new(size: Size, terminal: Arc<Terminal>) -> Self {
+        Self { size, terminal: Some(terminal), pace: Pace::default() }
+    }
+}
+
+/// One who reads a terminal's output, counted as such until this is dropped; of any other process
+/// it is nothing.
+#[derive(Debug)]
+pub(crate) struct Follower<'a> {
+    table: &'a Table,
+    process: u64,
+    reader: Option<u64>,
+}
+
+impl Follower<'_> {
+    /// It has read up to here.
+    pub(crate) fn advance(&self, at: u64) {
+        self.tell(|pace, reader| pace.advance(reader, at));
+    }
+
+    fn tell(&self, action: impl FnOnce(&mut Pace, u64)) {
+        let Some(reader) = self.reader else { return };
+        let _ = self.table.with(self.process, |entry| {
+            if let Some(screen) = &mut entry.screen {
+                action(&mut screen.pace, reader);
+            }
+        });
+    }
+}
+
+impl Drop for Follower<'_> {
+    fn drop(&mut self) {
+        self.tell(Pace::leave);
+    }
 }
 
 /// The right to have one more process.
@@ -102,6 +152,7 @@ impl Table {
         (argv, note): (Vec<String>, Vec<u8>),
         asks: mpsc::Sender<Ask>,
         input: Option<mpsc::Sender<Input>>,
+        screen: Option<Screen>,
     ) -> u64 {
         place.0 = None;
         let mut inner = self.lock();
@@ -119,6 +170,7 @@ impl Table {
             changed: watch::Sender::new(()),
             asks,
             input,
+            screen,
         };
         inner.entries.insert(id, entry);
         id
@@ -132,6 +184,15 @@ impl Table {
         let total = BUDGET.saturating_sub(inner.kept);
         let Some(entry) = inner.entries.get_mut(&id) else { return true };
         let log = &mut entry.logs[stream];
+        if let Some(screen) = &mut entry.screen {
+            screen.pace.grow(log.len());
+            let most = SCROLLBACK.min(total.saturating_add(log.kept()));
+            log.append(data);
+            let dropped = log.trim(most);
+            entry.changed.send_replace(());
+            inner.kept = inner.kept + wanted - dropped;
+            return true;
+        }
         let room = limit.saturating_sub(log.len()).min(total);
         let kept = wanted.min(room);
         log.append(&data[..usize::try_from(kept).unwrap_or(0)]);
@@ -146,6 +207,9 @@ impl Table {
         if let Some(entry) = inner.entries.get_mut(&id) {
             entry.ended = Some(ended);
             entry.input = None;
+            if let Some(screen) = &mut entry.screen {
+                screen.terminal = None;
+            }
             entry.logs.iter_mut().for_each(Log::seal);
             entry.changed.send_replace(());
             inner.ended.push_back(id);
@@ -175,11 +239,11 @@ impl Table {
                 return Err(not_found(format!("the output of process {id} is no longer kept")));
             }
             for stream in [first, 1 - first] {
-                let data = entry.logs[stream].after(offsets[stream]);
+                let (offset, data) = entry.logs[stream].after(offsets[stream]);
                 if !data.is_empty() {
                     return Ok(Read::Output(Output {
                         stream: if stream == 0 { 1 } else { 2 },
-                        offset: offsets[stream],
+                        offset,
                         data: Bytes::copy_from_slice(data),
                     }));
                 }
@@ -203,6 +267,56 @@ impl Table {
         self.with(id, |entry| drop(entry.input.take()))
     }
 
+    /// The terminal of a process that runs; none if it has none.
+    pub(crate) fn terminal(&self, id: u64) -> Result<Option<Arc<Terminal>>, Failure> {
+        let terminal = |entry: &mut Entry| entry.screen.as_ref()?.terminal.clone();
+        self.with(id, terminal)
+    }
+
+    /// Whether a process has a terminal, or had one.
+    pub(crate) fn has_screen(&self, id: u64) -> Result<bool, Failure> {
+        self.with(id, |entry| entry.screen.is_some())
+    }
+
+    /// Sets a terminal's size; false if there is none, or none any more.
+    pub(crate) fn resize(&self, id: u64, size: Size) -> Result<bool, Failure> {
+        self.with(id, |entry| {
+            let Some(screen) = &mut entry.screen else { return false };
+            let Some(terminal) = &screen.terminal else { return false };
+            let done = terminal.resize(size).is_ok();
+            if done {
+                screen.size = size;
+            }
+            done
+        })
+    }
+
+    /// Counts in one who reads from `at` on.
+    pub(crate) fn follow(&self, id: u64, at: u64) -> Result<Follower<'_>, Failure> {
+        let reader = self.with(id, |entry| {
+            let end = entry.logs[0].len();
+            entry.screen.as_mut().and_then(|screen| screen.pace.join(at, end))
+        })?;
+        Ok(Follower { table: self, process: id, reader })
+    }
+
+    /// Until when a terminal's output is not to be read, unless [`moved`](Self::moved) tells.
+    pub(crate) fn hold(&self, id: u64) -> Option<Instant> {
+        let hold = |entry: &mut Entry| entry.screen.as_ref()?.pace.hold(entry.logs[0].len());
+        self.with(id, hold).ok().flatten()
+    }
+
+    /// Told when a reader of a terminal has moved.
+    pub(crate) fn moved(&self, id: u64) -> Option<Arc<Notify>> {
+        let moved = |entry: &mut Entry| Some(Arc::clone(&entry.screen.as_ref()?.pace.moved));
+        self.with(id, moved).ok().flatten()
+    }
+
+    /// Bytes of a process's output that are no longer kept.
+    pub(crate) fn dropped(&self, id: u64) -> u64 {
+        self.with(id, |entry| entry.logs[0].len() - entry.logs[0].kept()).unwrap_or(0)
+    }
+
     /// The first process after `id`.
     pub(crate) fn next(&self, id: u64) -> Option<Process> {
         let inner = self.lock();
@@ -213,6 +327,7 @@ impl Table {
             started_us: entry.started_us,
             ended: entry.ended,
             note: entry.note.clone(),
+            terminal: entry.screen.as_ref().map(|screen| screen.size.to_message()),
         })
     }
 
@@ -256,7 +371,7 @@ impl Inner {
 
 impl Entry {
     fn forget(&mut self) -> u64 {
-        let kept = self.logs.iter().map(Log::len).sum();
+        let kept = self.logs.iter().map(Log::kept).sum();
         if kept > 0 {
             self.forgotten = true;
             self.logs = Default::default();
@@ -272,7 +387,7 @@ mod tests {
 
     fn enter(table: &Table) -> u64 {
         let (asks, _) = mpsc::channel(1);
-        table.enter(table.place().unwrap(), Default::default(), asks, None)
+        table.enter(table.place().unwrap(), Default::default(), asks, None, None)
     }
 
     fn end(table: &Table, id: u64) {

@@ -9,4 +9,5 @@ mod ports;
 mod processes;
 mod sealing;
 mod support;
+mod terminals;
 mod unsafe_spawn;

@@ -28,7 +28,7 @@ use crate::{access::Access, app::routes, *};
         files::read, files::write, files::remove, files::list, files::stat, files::exists,
         files::make_directory, files::rename, files::copy, files::change_mode,
         processes::start, processes::list, processes::show, processes::kill, processes::attach,
-        processes::write_stdin, processes::close_stdin, processes::signal,
+        processes::write_stdin, processes::close_stdin, processes::signal, processes::resize,
         engines::list, environments::list, keys::create, keys::list, keys::remove,
         e2b::execute, e2b::read, e2b::write, e2b::list,
         server::health, server::version, server::metrics, server::description,

@@ -92,5 +92,6 @@ fn start(arguments: Arguments) -> StartProcess {
         cwd: arguments.cwd,
         timeout: arguments.timeout,
         stdin: !arguments.no_stdin,
+        terminal: None,
     }
 }

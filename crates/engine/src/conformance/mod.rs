@@ -27,11 +27,14 @@ pub mod ordinary;
 mod ports;
 mod processes;
 mod scratch;
+mod screen;
+mod scrollback;
 mod signals;
 mod stage;
 mod stdin;
 mod streams;
 mod suite;
+mod terminals;
 mod uploads;
 
 pub use case::{Case, Failure};
@@ -45,6 +48,8 @@ pub fn cases() -> Vec<Case> {
         signals::cases(),
         streams::cases(),
         stdin::cases(),
+        terminals::cases(),
+        scrollback::cases(),
         limits::cases(),
         files::cases(),
         uploads::cases(),

@@ -120,6 +120,7 @@ impl Plan {
             timeout,
             cpu_time: place.limits.cpu_time.map(|span| span.0),
             output: place.limits.output.map(|size| size.0),
+            terminal: None,
         };
         let mut main = command(steps.argv);
         main.argv.extend(wanted.args.iter().cloned());
