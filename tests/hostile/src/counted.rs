@@ -8,7 +8,7 @@ use std::sync::{
 use async_trait::async_trait;
 use atoll_engine::{
     Command, Engine, Event, Events, Files, Isolation, Offsets, Ports, Probe, Process, ProcessId,
-    Result, Sandbox, SandboxId, Spec, Usage,
+    Result, Sandbox, SandboxId, Spec, TerminalSize, Usage,
 };
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -109,6 +109,10 @@ impl Sandbox for CountedSandbox {
 
     async fn close_stdin(&self, process: ProcessId) -> Result<()> {
         self.inner.close_stdin(process).await
+    }
+
+    async fn resize(&self, process: ProcessId, size: TerminalSize) -> Result<()> {
+        self.inner.resize(process, size).await
     }
 
     async fn signal(&self, process: ProcessId, signal: i32) -> Result<()> {
