@@ -3,7 +3,7 @@
 fn main() {
     let agent = atoll_static_program::build(
         "atoll-agent",
-        &["crates/agent", "crates/agent-protocol", "rust-toolchain.toml"],
+        &["crates/agent", "crates/agent-protocol", "crates/archive", "rust-toolchain.toml"],
     );
     println!("cargo::rustc-env=ATOLL_AGENT={}", agent.display());
 }

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 
 use crate::{
-    AgentSandbox, entry, failure,
+    AgentSandbox, archive, entry, failure,
     line::{self, within},
     sandbox::ANSWER,
 };
@@ -62,23 +62,7 @@ impl Files for AgentSandbox {
     }
 
     async fn write(&self, path: &str, content: ByteStream) -> Result<()> {
-        let path = checked(path)?;
-        self.inner
-            .living(async {
-                let begun = self.inner.flows.begin(Call::WriteFile(path));
-                let stream = within(ANSWER, begun).await?;
-                if let Err(error) = upload(&stream, content).await {
-                    // The agent answers when nothing is left of what it had of the file.
-                    stream.finish();
-                    let _ = within(ANSWER, line::answer(&stream)).await;
-                    return Err(error);
-                }
-                match within(LONG, line::answer(&stream)).await? {
-                    Answer::Done(_) => Ok(()),
-                    _ => Err(failure::nonsense()),
-                }
-            })
-            .await
+        self.send(Call::WriteFile(checked(path)?), content).await
     }
 
     async fn list(&self, path: &str) -> Result<Listing> {
@@ -116,9 +100,36 @@ impl Files for AgentSandbox {
         let path = checked(path)?.path;
         self.inner.order(Call::SetMode(SetMode { path, mode }), ANSWER).await
     }
+
+    async fn pack(&self, path: &str) -> Result<ByteStream> {
+        archive::pack(&self.inner, checked(path)?).await
+    }
+
+    async fn unpack(&self, path: &str, archive: ByteStream) -> Result<()> {
+        self.send(Call::Unpack(checked(path)?), archive).await
+    }
 }
 
 impl AgentSandbox {
+    /// Sends what follows a call, and waits until the agent has done with it.
+    async fn send(&self, call: Call, content: ByteStream) -> Result<()> {
+        self.inner
+            .living(async {
+                let stream = within(ANSWER, self.inner.flows.begin(call)).await?;
+                if let Err(error) = upload(&stream, content).await {
+                    // The agent answers when nothing is left of what it had of the file.
+                    stream.finish();
+                    let _ = within(ANSWER, line::answer(&stream)).await;
+                    return Err(error);
+                }
+                match within(LONG, line::answer(&stream)).await? {
+                    Answer::Done(_) => Ok(()),
+                    _ => Err(failure::nonsense()),
+                }
+            })
+            .await
+    }
+
     async fn listing(&self, call: Call) -> Result<Listing> {
         let stream = self.inner.flows.begin(call).await?;
         stream.finish();

@@ -2,6 +2,7 @@
 //!
 //! An engine makes a place, gives a [`Warden`] that watches it from outside, and is done.
 
+mod archive;
 pub mod cgroup;
 mod entry;
 mod events;

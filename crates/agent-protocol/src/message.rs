@@ -78,7 +78,7 @@ pub struct Access {
 pub struct Request {
     #[prost(
         oneof = "request::Call",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 50, 51"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 40, 41, 50, 51"
     )]
     pub call: Option<request::Call>,
 }
@@ -132,6 +132,13 @@ pub mod request {
         /// Answered by `Disk`.
         #[prost(message, tag = "18")]
         Disk(super::Nothing),
+        /// Answered by `Entry` (what is packed), then chunks of a tar archive, then `Done`, without
+        /// which it is not whole.
+        #[prost(message, tag = "40")]
+        Pack(super::OfPath),
+        /// Followed by chunks of a tar archive and then `upload::End`. Answered by `Done` or `Error`.
+        #[prost(message, tag = "41")]
+        Unpack(super::OfPath),
         /// Connects to a port of the sandbox's loopback. Answered by `Done`, then chunks; followed
         /// by chunks too. Each side finishes its direction when there is no more to send.
         #[prost(message, tag = "50")]
@@ -147,7 +154,7 @@ pub mod request {
     }
 }
 
-/// What follows a `WriteFile` request; of a `Connect` request chunks only.
+/// What follows a `WriteFile` or an `Unpack` request; of a `Connect` request chunks only.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Upload {
     #[prost(oneof = "upload::Part", tags = "1, 2")]

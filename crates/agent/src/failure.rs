@@ -69,7 +69,13 @@ pub(crate) fn of_launch(terminal: bool, cause: &io::Error) -> Failure {
 
 /// Why something could not be done with a file. `what` names it as the host did.
 pub(crate) fn of_file(what: &str, cause: &io::Error) -> Failure {
-    let kind = match cause.raw_os_error().unwrap_or_default() {
+    let kind = kind_of(cause.raw_os_error().unwrap_or_default());
+    failure(kind, format!("{}: {}", shown(what), describe(cause)))
+}
+
+/// What a host can do about an error of the kernel's.
+pub(crate) fn kind_of(code: i32) -> FailureKind {
+    match code {
         libc::ENOENT => FailureKind::NotFound,
         libc::EACCES | libc::EPERM | libc::EROFS => FailureKind::Denied,
         libc::EEXIST | libc::ENOTEMPTY => FailureKind::AlreadyExists,
@@ -93,8 +99,7 @@ pub(crate) fn of_file(what: &str, cause: &io::Error) -> Failure {
         | libc::ENODEV => FailureKind::Invalid,
         libc::EXDEV | libc::EOPNOTSUPP => FailureKind::Unsupported,
         _ => FailureKind::Internal,
-    };
-    failure(kind, format!("{}: {}", shown(what), describe(cause)))
+    }
 }
 
 /// Why a connection to a program of the sandbox broke.

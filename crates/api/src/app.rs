@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     access::{self, Access, Caller, Routes},
-    e2b, engines, environments,
+    archives, e2b, engines, environments,
     error::Error,
     executions, files, keys, observe, origin, processes, server, sessions,
 };
@@ -67,6 +67,7 @@ pub(crate) fn routes() -> Routes {
     sessions::routes()
         .and(executions::routes())
         .and(files::routes())
+        .and(archives::routes())
         .and(processes::routes())
         .and(engines::routes())
         .and(environments::routes())

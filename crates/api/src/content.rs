@@ -42,11 +42,13 @@ pub(crate) async fn next(body: &mut BodyDataStream) -> Result<Option<Bytes>, Err
 /// A file as an answer. An error on the way breaks the connection, so that nobody takes a part for
 /// the whole.
 pub(crate) fn outgoing(content: ByteStream) -> Response {
+    typed("application/octet-stream", content)
+}
+
+/// The same, of a kind that is known.
+pub(crate) fn typed(kind: &'static str, content: ByteStream) -> Response {
     let body = Body::from_stream(content);
-    let headers = [
-        (CONTENT_TYPE.as_str(), "application/octet-stream"),
-        ("x-content-type-options", "nosniff"),
-    ];
+    let headers = [(CONTENT_TYPE.as_str(), kind), ("x-content-type-options", "nosniff")];
     (headers, body).into_response()
 }
 

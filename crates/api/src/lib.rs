@@ -12,6 +12,7 @@
 
 mod access;
 mod app;
+mod archives;
 mod content;
 mod e2b;
 mod engines;

@@ -57,6 +57,24 @@ impl Client {
         self.put(id, path, body::whole(content)).await
     }
 
+    /// Opens a directory, or a file, as a tar archive. Names are relative to the directory.
+    pub async fn pack_files(&self, id: &SessionId, path: &str) -> Result<Download> {
+        let target = file(id, "/archive", path);
+        let answer = self.send(Method::GET, &target, HeaderMap::new(), body::empty()).await?;
+        Ok(Download(answer.into_body()))
+    }
+
+    /// Unpacks a plain tar archive into a directory, which is made if need be.
+    ///
+    /// When it fails, or `archive` ends in an error, what was whole stays.
+    pub async fn unpack_files<S>(&self, id: &SessionId, path: &str, archive: S) -> Result<()>
+    where
+        S: Stream<Item = io::Result<Bytes>> + Send + 'static,
+    {
+        let (target, body) = (file(id, "/archive", path), body::streamed(archive));
+        body::nothing(self.send(Method::PUT, &target, HeaderMap::new(), body).await?).await
+    }
+
     async fn put(&self, id: &SessionId, path: &str, content: Body) -> Result<()> {
         let target = file(id, "", path);
         body::nothing(self.send(Method::PUT, &target, HeaderMap::new(), content).await?).await

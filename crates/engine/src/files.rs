@@ -54,4 +54,27 @@ pub trait Files: Send + Sync {
 
     /// Sets the permission bits (0 to 0o777).
     async fn set_mode(&self, path: &str, mode: u32) -> Result<()>;
+
+    /// Packs a directory, or one regular file, as a tar archive.
+    ///
+    /// - Files, directories and links, as links, with permission bits (no set-id) and times of
+    ///   change in seconds; hard links as such, as far as they can be remembered. Names are
+    ///   relative to the directory. No link below the path is followed.
+    /// - Pipes, sockets, devices, what the guest may not read, the kernel's own file systems and
+    ///   files that are little but holes are left out; a comment at the archive's end tells.
+    /// - A file that grows is cut to the length it had when it was reached; one that shrinks is
+    ///   filled up with zeros, and told.
+    /// - A stream that ends in an error is no archive: it has no end mark.
+    async fn pack(&self, path: &str) -> Result<ByteStream>;
+
+    /// Unpacks a plain tar archive into a directory, which is made if it is not there.
+    ///
+    /// - A name that is absolute, holds `..`, or leads through a link, a hard link to something
+    ///   outside, a device or a pipe: [`Denied`](crate::ErrorKind::Denied). What is no archive, is
+    ///   compressed, or ends before its end mark: [`Invalid`](crate::ErrorKind::Invalid). No room:
+    ///   [`Exhausted`](crate::ErrorKind::Exhausted). The message names the entry.
+    /// - A file or link replaces a file or link in one step; a directory that is there keeps its
+    ///   mode. Set-id bits are dropped.
+    /// - After a failure, and when dropped, entries that were whole stay and nothing else does.
+    async fn unpack(&self, path: &str, archive: ByteStream) -> Result<()>;
 }

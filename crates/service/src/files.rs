@@ -16,13 +16,27 @@ impl Service {
     pub async fn read_file(&self, id: &SessionId, path: &str) -> Result<ByteStream> {
         let live = self.live(id).await?;
         let held = Arc::new(live.hold());
-        let content = live.sandbox.files().read(path).await?;
-        Ok(content
-            .map(move |chunk| {
-                let _in_use = &held;
-                chunk
-            })
-            .boxed())
+        Ok(holding(live.sandbox.files().read(path).await?, held))
+    }
+
+    /// Packs a directory or a file as a tar archive. The session is in use while the stream is
+    /// held.
+    pub async fn pack_files(&self, id: &SessionId, path: &str) -> Result<ByteStream> {
+        let live = self.live(id).await?;
+        let held = Arc::new(live.hold());
+        Ok(holding(live.sandbox.files().pack(path).await?, held))
+    }
+
+    /// Unpacks a tar archive into a directory. If this fails or is dropped, what was whole stays.
+    pub async fn unpack_files(
+        &self,
+        id: &SessionId,
+        path: &str,
+        archive: ByteStream,
+    ) -> Result<()> {
+        let live = self.live(id).await?;
+        let _held = live.hold();
+        Ok(live.sandbox.files().unpack(path, archive).await?)
     }
 
     /// Writes a whole file in one step; if this fails or is dropped, the old one stays.
@@ -83,4 +97,14 @@ impl Service {
         let _held = live.hold();
         Ok(live.sandbox.files().set_mode(path, mode).await?)
     }
+}
+
+/// Content that keeps a session in use while it is read.
+fn holding<T: Send + Sync + 'static>(content: ByteStream, held: Arc<T>) -> ByteStream {
+    content
+        .map(move |chunk| {
+            let _in_use = &held;
+            chunk
+        })
+        .boxed()
 }

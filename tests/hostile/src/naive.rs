@@ -84,6 +84,14 @@ impl Files for NaiveFiles {
         fs::set_permissions(self.at(path), fs::Permissions::from_mode(mode))
             .map_err(|error| wrong(&error))
     }
+
+    async fn pack(&self, _: &str) -> Result<ByteStream> {
+        Err(Error::unsupported("no check needs it"))
+    }
+
+    async fn unpack(&self, _: &str, _: ByteStream) -> Result<()> {
+        Err(Error::unsupported("no check needs it"))
+    }
 }
 
 async fn blocking<T: Send + 'static>(

@@ -103,4 +103,22 @@ impl Files for FlawedFiles {
     async fn set_mode(&self, path: &str, mode: u32) -> Result<()> {
         self.sound().set_mode(path, mode).await
     }
+
+    async fn pack(&self, path: &str) -> Result<ByteStream> {
+        let archive = self.sound().pack(path).await?;
+        if self.flaw != Flaw::EndsArchivesEarly {
+            return Ok(archive);
+        }
+        let pieces: Vec<Bytes> = archive.try_collect().await?;
+        let all = Bytes::from(pieces.concat());
+        Ok(stream::iter([Ok(all.slice(..all.len() - 512))]).boxed())
+    }
+
+    async fn unpack(&self, path: &str, archive: ByteStream) -> Result<()> {
+        if self.flaw != Flaw::UnpacksHalfAnArchive {
+            return self.sound().unpack(path, archive).await;
+        }
+        let _ = self.sound().unpack(path, archive).await;
+        Ok(())
+    }
 }

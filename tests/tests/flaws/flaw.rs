@@ -12,6 +12,7 @@ pub(crate) enum Flaw {
     DropsAByte,
     DuplicatesOutput,
     EndsBothDirections,
+    EndsArchivesEarly,
     EndsOnEof,
     FollowsLinks,
     ForgetsProcesses,
@@ -44,5 +45,6 @@ pub(crate) enum Flaw {
     TellsHostPaths,
     TellsNoReasonOfATunnel,
     TrustsEverybody,
+    UnpacksHalfAnArchive,
     WritesInPlace,
 }

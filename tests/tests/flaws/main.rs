@@ -99,6 +99,8 @@ flaws! {
     files_are_written_in_place: WritesInPlace is caught by "uploads::new_content_replaces_old_in_one_step";
     half_a_file_is_kept: KeepsHalfAFile is caught by "uploads::an_upload_that_fails_leaves_the_old_file";
     modes_are_lost: LosesModes is caught by "uploads::an_existing_file_keeps_its_mode";
+    an_archive_has_no_end: EndsArchivesEarly is caught by "archives::a_tree_goes_out_and_comes_back";
+    half_an_archive_is_taken_for_all: UnpacksHalfAnArchive is caught by "archives::an_archive_that_breaks_off_is_not_taken_for_whole";
     a_link_is_told_as_its_target: FollowsLinks is caught by "files::a_path_is_told_as_what_it_is";
     a_listing_is_not_in_order: ListsInDisorder is caught by "files::a_directory_is_listed_by_name";
     a_read_follows_a_growing_file: ReadsWhatComesLater is caught by "files::reading_ends_where_the_file_did";

@@ -1,5 +1,6 @@
 //! The files of the sandbox, as its user sees them.
 
+mod archive;
 mod list;
 mod place;
 mod pool;
@@ -63,6 +64,8 @@ pub(crate) async fn answer(files: &Files, call: Call, stream: &Stream) -> Result
     match call {
         Call::ReadFile(OfPath { path }) => return read::read(files, &path, stream).await,
         Call::ListDirectory(OfPath { path }) => return list::list(files, &path, stream).await,
+        Call::Pack(OfPath { path }) => return archive::pack(files, &path, stream).await,
+        Call::Unpack(OfPath { path }) => archive::unpack(files, &path, stream).await?,
         Call::Stat(OfPath { path }) => {
             let told = files.act(&path, tell).await?;
             say(stream, Answer::Entry(told)).await;

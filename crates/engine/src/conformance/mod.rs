@@ -15,6 +15,7 @@
 //!
 //! Cases need `/bin/sh`, the basic tools of a Debian system, and its `perl` for sockets.
 
+mod archives;
 mod case;
 mod environment;
 mod files;
@@ -53,6 +54,7 @@ pub fn cases() -> Vec<Case> {
         limits::cases(),
         files::cases(),
         uploads::cases(),
+        archives::cases(),
         environment::cases(),
         network::cases(),
         ports::cases(),
