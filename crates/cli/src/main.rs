@@ -2,6 +2,7 @@
 
 mod arguments;
 mod commands;
+mod copy;
 mod failure;
 mod follow;
 mod invocation;

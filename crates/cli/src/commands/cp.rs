@@ -1,4 +1,4 @@
-//! `atoll cp`: files into a session and out of it.
+//! `atoll cp`: files and directories into a session and out of it.
 
 use std::{
     io,
@@ -19,27 +19,39 @@ use tokio_util::io::ReaderStream;
 
 use crate::{
     arguments::Place,
+    copy,
     failure::{Doing as _, Failure, Result},
     invocation::Invocation,
     part::Destination,
     progress::Progress,
     signal::{End, Stop},
+    words,
 };
 
-/// Copy a file into a session or out of it
+/// Copy files and directories into a session or out of it
 #[derive(Debug, Args)]
 #[command(
     after_help = "One of the two is SESSION:PATH, with PATH relative to the session's home directory; the other
 is a file of this machine, or `-` for standard input or output. A new file gets the permissions of
 the one it is a copy of; one of this machine that was there keeps its own.
 
+With -r a directory goes into a directory that is there, under its own name, or becomes the one that
+is not; DIR/. is what DIR holds. Links are copied as links, never followed or written through; `-`
+is a tar archive then. A new directory of this machine is there when it is whole; what was added to
+an old one stays when the copy is stopped. Exit code 1: something with content could not be copied.
+
 Examples:
   atoll cp data.csv SESSION:
   atoll cp SESSION:results/plot.png .
+  atoll cp -r src SESSION:
+  atoll cp -r SESSION:results/. results
   tar c src | atoll cp - SESSION:src.tar
   atoll cp SESSION:log.txt - | less"
 )]
 pub(crate) struct Arguments {
+    /// Directories, with all they hold
+    #[arg(long, short)]
+    recursive: bool,
     #[arg(value_name = "FROM")]
     from: Place,
     #[arg(value_name = "TO")]
@@ -50,14 +62,48 @@ pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result
     let mut stop = Stop::new()?;
     let copy = copy(arguments, invocation);
     tokio::select! {
-        copied = copy => copied.map(|()| End::Code(0)),
+        copied = copy => copied.map(End::Code),
         // What was half written goes with the dropped future.
         asked = stop.asked() => Ok(End::Asked(asked)),
     }
 }
 
-async fn copy(arguments: Arguments, invocation: &Invocation) -> Result {
-    match (arguments.from, arguments.to) {
+async fn copy(arguments: Arguments, invocation: &Invocation) -> Result<u8> {
+    if arguments.recursive {
+        return tree(arguments.from, arguments.to, invocation).await;
+    }
+    file(arguments.from, arguments.to, invocation).await.map(|()| 0)
+}
+
+/// A directory, or a file as if -r had not been said.
+async fn tree(from: Place, to: Place, invocation: &Invocation) -> Result<u8> {
+    let client = invocation.client().await?;
+    match (&from, &to) {
+        (Place::Host(source), Place::Session(session, path)) if source.is_dir() => {
+            return copy::upload(&client, source, session, path, invocation).await;
+        }
+        (Place::Stream, Place::Session(session, path)) => {
+            return copy::from_stream(&client, session, path, invocation).await;
+        }
+        (Place::Session(session, path), _) if copy::is_tree(&client, session, path).await? => {
+            match &to {
+                Place::Host(target) => {
+                    return copy::download(&client, session, path, target, invocation).await;
+                }
+                Place::Stream => return copy::to_stream(&client, session, path, invocation).await,
+                Place::Session(other, to) => {
+                    let ends = ((session, path.as_str()), (other, to.as_str()));
+                    return copy::relay(&client, ends.0, ends.1, invocation).await;
+                }
+            }
+        }
+        _ => {}
+    }
+    file(from, to, invocation).await.map(|()| 0)
+}
+
+async fn file(from: Place, to: Place, invocation: &Invocation) -> Result {
+    match (from, to) {
         (Place::Session(session, path), to @ (Place::Host(_) | Place::Stream)) => {
             let client = invocation.client().await?;
             out(&client, &session, &path, to, invocation).await
@@ -66,9 +112,9 @@ async fn copy(arguments: Arguments, invocation: &Invocation) -> Result {
             let client = invocation.client().await?;
             into(&client, from, &session, &path, invocation).await
         }
-        (Place::Session(..), Place::Session(..)) => {
-            Err(Failure::usage("cannot copy from session to session")
-                .hint("pipe it: atoll cp ONE:file - | atoll cp - OTHER:file"))
+        (Place::Session(one, from), Place::Session(other, to)) => {
+            let client = invocation.client().await?;
+            across(&client, (&one, &from), (&other, &to), invocation).await
         }
         _ => {
             Err(Failure::usage("neither is in a session").hint("write one of them as SESSION:PATH"))
@@ -96,8 +142,7 @@ async fn into(
     let file = File::open(&source).await.doing(|| format!("cannot read {shown}"))?;
     let about = file.metadata().await.doing(|| format!("cannot read {shown}"))?;
     if about.is_dir() {
-        return Err(directory(&shown)
-            .hint(format!("pack it: tar c {shown} | atoll cp - {session}:packed.tar")));
+        return Err(directory(&shown));
     }
     let path = inside(client, session, path, name(&source)?).await?;
     let size = about.is_file().then_some(about.len());
@@ -135,9 +180,7 @@ async fn out(
 ) -> Result {
     let entry = client.stat_file(session, path).await?;
     if entry.kind == Kind::Directory {
-        return Err(
-            directory(path).hint(format!("pack it: atoll exec {session} -- tar c {path} | tar x"))
-        );
+        return Err(directory(path));
     }
     // The size and mode a link has are not those of what it points to.
     let (size, mode) = match entry.kind {
@@ -155,6 +198,32 @@ async fn out(
     let file = File::from_std(destination.file()?);
     pump(content, file, progress).await?;
     destination.finish()
+}
+
+/// From one session to another, by way of here.
+async fn across(
+    client: &Client,
+    (one, from): (&SessionId, &str),
+    (other, to): (&SessionId, &str),
+    invocation: &Invocation,
+) -> Result {
+    let entry = client.stat_file(one, from).await?;
+    if entry.kind == Kind::Directory {
+        return Err(directory(from));
+    }
+    let content = client.read_file(one, from).await?;
+    let name = last(from)?.display().to_string();
+    let to = inside(client, other, to, &name).await?;
+    let progress = Progress::new(invocation.printer, from, Some(entry.size));
+    let content = content.map(move |data| {
+        progress.add(data.as_ref().map_or(0, Bytes::len));
+        data.map_err(io::Error::other)
+    });
+    client.write_file(other, &to, content).await?;
+    if entry.kind == Kind::File {
+        client.set_file_mode(other, &to, entry.mode).await?;
+    }
+    Ok(())
 }
 
 async fn pump(
@@ -179,7 +248,8 @@ fn counted(
 }
 
 fn directory(shown: &str) -> Failure {
-    Failure::new(format!("{shown} is a directory, and cp copies files"))
+    let shown = words::printable(shown);
+    Failure::new(format!("{shown} is a directory")).hint("copy directories with -r")
 }
 
 fn name(path: &Path) -> Result<&str> {

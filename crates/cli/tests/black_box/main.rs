@@ -11,6 +11,7 @@ mod files;
 mod run;
 mod serve;
 mod sessions;
+mod trees;
 mod usage;
 
 use std::process::ExitCode;
@@ -23,7 +24,8 @@ type Case = (&'static str, fn());
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let isolating =
-        [run::CASES, sessions::CASES, files::CASES, daemon::CASES, serve::CASES].concat();
+        [run::CASES, sessions::CASES, files::CASES, trees::CASES, daemon::CASES, serve::CASES]
+            .concat();
     let ignored = !rustix::process::geteuid().is_root() && !engines_required();
     let isolating = isolating.into_iter().map(|case| trial(case).with_ignored_flag(ignored));
     let trials = isolating.chain(usage::CASES.iter().copied().map(trial)).collect();
