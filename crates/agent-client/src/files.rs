@@ -9,20 +9,25 @@ use atoll_agent_protocol::{
     },
     mux::Stream,
 };
-use atoll_engine::{ByteStream, Entry, Error, Files, Listing, Result};
+use atoll_engine::{
+    ByteStream, Changes, Edit, Edited, Entry, Error, Files, Glob, Grep, Listing, Matches, Result,
+};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, stream};
 
 use crate::{
-    AgentSandbox, archive, entry, failure,
+    AgentSandbox, archive, changes, entry, failure,
     line::{self, within},
     sandbox::ANSWER,
+    search,
 };
 
 /// Bytes of content in one message.
 const CHUNK: usize = 128 << 10;
 /// How long what walks a whole tree, or copies a whole file, may take.
 const LONG: Duration = Duration::from_mins(10);
+/// How long a search may take; an agent gives up sooner.
+const SEARCH: Duration = Duration::from_mins(2);
 /// Names in a listing, and their bytes.
 const MAX_ENTRIES: usize = 100_000;
 const MAX_NAMES: usize = 32 << 20;
@@ -108,6 +113,24 @@ impl Files for AgentSandbox {
     async fn unpack(&self, path: &str, archive: ByteStream) -> Result<()> {
         self.send(Call::Unpack(checked(path)?), archive).await
     }
+
+    async fn watch(&self, path: &str, recursive: bool) -> Result<Changes> {
+        changes::watch(&self.inner, path, recursive).await
+    }
+
+    async fn glob(&self, glob: &Glob) -> Result<Listing> {
+        let (call, limit) = search::glob(glob)?;
+        self.inner.living(within(SEARCH, self.found_files(call, limit))).await
+    }
+
+    async fn grep(&self, grep: &Grep) -> Result<Matches> {
+        let (call, limit) = search::grep(grep)?;
+        self.inner.living(within(SEARCH, self.found_lines(call, limit))).await
+    }
+
+    async fn edit(&self, path: &str, edits: &[Edit]) -> Result<Edited> {
+        search::edited(&self.inner.ask(search::edit(path, edits)?, SEARCH).await?)
+    }
 }
 
 impl AgentSandbox {
@@ -192,7 +215,7 @@ async fn part(stream: &Stream, part: upload::Part) -> Result<bool> {
     }
 }
 
-fn checked(path: &str) -> Result<OfPath> {
+pub(crate) fn checked(path: &str) -> Result<OfPath> {
     if path.is_empty() || path.contains('\0') {
         return Err(Error::invalid("a path is not empty and holds no NUL"));
     }

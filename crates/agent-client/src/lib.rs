@@ -4,6 +4,7 @@
 
 mod archive;
 pub mod cgroup;
+mod changes;
 mod entry;
 mod events;
 mod failure;
@@ -16,6 +17,7 @@ mod ports;
 mod program;
 mod sandbox;
 pub mod seal;
+mod search;
 mod text;
 mod tunnel;
 mod verdict;

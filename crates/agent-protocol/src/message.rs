@@ -7,6 +7,12 @@
 //! call wanted (a download, an upload not yet whole, an attachment, a connection), never a process.
 //! Written by hand rather than generated: there is one schema, in one language, on both sides.
 
+mod search;
+mod watch;
+
+pub use search::{Edit, EditFile, Edited, Glob, Grep, Match, Searched};
+pub use watch::{Change, ChangeKind, Watch};
+
 /// Grows when a message changes its meaning; told in [`Hello`].
 pub const VERSION: u32 = 1;
 
@@ -78,7 +84,7 @@ pub struct Access {
 pub struct Request {
     #[prost(
         oneof = "request::Call",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 40, 41, 50, 51"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 20, 21, 30, 31, 32, 33, 40, 41, 50, 51"
     )]
     pub call: Option<request::Call>,
 }
@@ -151,6 +157,18 @@ pub mod request {
         StartTerminal(super::StartTerminal),
         #[prost(message, tag = "21")]
         Resize(super::Resize),
+        /// Answered by `Done` once nothing more is missed, then `Change`s. Ends with the directory.
+        #[prost(message, tag = "30")]
+        Watch(super::Watch),
+        /// Answered by `Entry`s, one message each, then `Done { truncated }`.
+        #[prost(message, tag = "31")]
+        Glob(super::Glob),
+        /// Answered by `Match`es, one message each, then `Searched`.
+        #[prost(message, tag = "32")]
+        Grep(super::Grep),
+        /// Answered by `Edited`.
+        #[prost(message, tag = "33")]
+        Edit(super::EditFile),
     }
 }
 
@@ -174,7 +192,10 @@ pub mod upload {
 
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Response {
-    #[prost(oneof = "response::Answer", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 50")]
+    #[prost(
+        oneof = "response::Answer",
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 30, 32, 33, 34, 50"
+    )]
     pub answer: Option<response::Answer>,
 }
 
@@ -203,6 +224,14 @@ pub mod response {
         Disk(super::Disk),
         #[prost(message, tag = "50")]
         Ports(super::Ports),
+        #[prost(message, tag = "30")]
+        Change(super::Change),
+        #[prost(message, tag = "32")]
+        Match(super::Match),
+        #[prost(message, tag = "33")]
+        Edited(super::Edited),
+        #[prost(message, tag = "34")]
+        Searched(super::Searched),
     }
 }
 

@@ -1,7 +1,11 @@
 //! The files of a sandbox.
 
 use async_trait::async_trait;
-use atoll_types::file::{Entry, Listing};
+use atoll_types::{
+    file::{Entry, Listing},
+    search::{Edit, Edited, Glob, Grep, Matches},
+    watch::Change,
+};
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
 
@@ -9,6 +13,9 @@ use crate::Result;
 
 /// The content of a file on its way. An error is final.
 pub type ByteStream = BoxStream<'static, Result<Bytes>>;
+
+/// What happens to files, as it happens. An error is final.
+pub type Changes = BoxStream<'static, Result<Change>>;
 
 /// Files as the sandbox's own user sees them.
 ///
@@ -77,4 +84,44 @@ pub trait Files: Send + Sync {
     ///   mode. Set-id bits are dropped.
     /// - After a failure, and when dropped, entries that were whole stay and nothing else does.
     async fn unpack(&self, path: &str, archive: ByteStream) -> Result<()>;
+
+    /// What happens in a directory, from the moment this returns until the stream is dropped.
+    ///
+    /// - With `recursive`, in every directory below it too, also those made later; what was in
+    ///   them before they could be watched is told as created. Links are not followed.
+    /// - What is no directory is [`Invalid`](crate::ErrorKind::Invalid).
+    /// - Nothing is left out in silence: events that were lost, because a reader was slow or too
+    ///   much happened at once, are told as [`Change::Overflow`], directories beyond what can be
+    ///   watched as [`Change::Unwatched`].
+    /// - Ends after the directory itself is told as removed, which it also is when it was moved.
+    /// - More watches than a sandbox may have are [`Exhausted`](crate::ErrorKind::Exhausted).
+    async fn watch(&self, path: &str, recursive: bool) -> Result<Changes>;
+
+    /// Finds files, directories and links by name, by the rules of [`Glob`].
+    ///
+    /// - They come in the order of a walk by name, and links are not followed below where it
+    ///   begins.
+    /// - A pattern that makes no sense is [`Invalid`](crate::ErrorKind::Invalid).
+    /// - Where a limit of number, size or time is reached, `truncated` says so.
+    async fn glob(&self, glob: &Glob) -> Result<Listing>;
+
+    /// Finds lines in regular files, by the rules of [`Grep`].
+    ///
+    /// - Only regular files are opened; those with a zero byte are no text, and are counted. Links
+    ///   are not followed below where it begins.
+    /// - Files of any size are searched, long lines are told cut, in time that grows with the
+    ///   files alone.
+    /// - A pattern that makes no sense is [`Invalid`](crate::ErrorKind::Invalid), and says where.
+    /// - Where a limit of number, size or time is reached, `truncated` says so.
+    async fn grep(&self, grep: &Grep) -> Result<Matches>;
+
+    /// Replaces text in a regular file of moderate size, as [`write`](Self::write) would.
+    ///
+    /// - All edits are done, or none.
+    /// - Text that is not there, or more than once without `replace_all`, or not as often as
+    ///   `expected`, is [`Invalid`](crate::ErrorKind::Invalid), and the message counts.
+    /// - A file that somebody else changes meanwhile is
+    ///   [`AlreadyExists`](crate::ErrorKind::AlreadyExists), which callers are told as a conflict.
+    /// - A file that is too large is [`Exhausted`](crate::ErrorKind::Exhausted).
+    async fn edit(&self, path: &str, edits: &[Edit]) -> Result<Edited>;
 }

@@ -26,12 +26,14 @@ pub use atoll_types::{
     id::{ProcessId, SandboxId},
     limits::{LimitHit, Limits},
     process::{Stream, TerminalSize},
+    search::{Edit, Edited, Glob, Grep, Match, Matches},
+    watch::Change,
 };
 pub use command::{Command, MAX_OUTPUT, MAX_TERMINAL_SIDE, Outcome, Process, SCROLLBACK};
 pub use engine::{Engine, Probe};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::{Output, exec};
-pub use files::{ByteStream, Files};
+pub use files::{ByteStream, Changes, Files};
 pub use ports::{Duplex, MAX_TUNNELS, Ports, Tunnel};
 pub use sandbox::{Event, Events, Offsets, Sandbox, Usage};
 pub use spec::{Mount, Network, Root, Spec};

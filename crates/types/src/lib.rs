@@ -16,5 +16,7 @@ pub mod limits;
 mod openapi;
 pub mod process;
 pub mod quantity;
+pub mod search;
 pub mod server;
 pub mod session;
+pub mod watch;

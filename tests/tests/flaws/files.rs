@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use atoll_engine::{ByteStream, Entry, Files, Kind, Listing, Result, Sandbox};
+use atoll_engine::{
+    ByteStream, Change, Changes, Edit, Edited, Entry, Files, Glob, Grep, Kind, Listing, Matches,
+    Result, Sandbox,
+};
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 
@@ -120,5 +123,50 @@ impl Files for FlawedFiles {
         }
         let _ = self.sound().unpack(path, archive).await;
         Ok(())
+    }
+
+    async fn watch(&self, path: &str, recursive: bool) -> Result<Changes> {
+        let recursive = recursive && self.flaw != Flaw::WatchesNothingBelow;
+        let changes = self.sound().watch(path, recursive).await?;
+        let hidden = match self.flaw {
+            Flaw::HidesOverflows => |change: &Change| matches!(change, Change::Overflow),
+            Flaw::HidesMoves => |change: &Change| matches!(change, Change::Moved { .. }),
+            _ => return Ok(changes),
+        };
+        let kept = move |change: &Result<Change>| {
+            let keep = !change.as_ref().is_ok_and(hidden);
+            std::future::ready(keep)
+        };
+        Ok(changes.filter(kept).boxed())
+    }
+
+    async fn glob(&self, glob: &Glob) -> Result<Listing> {
+        let mut found = self.sound().glob(glob).await?;
+        match self.flaw {
+            Flaw::FindsInDisorder => found.entries.reverse(),
+            Flaw::HidesThatThereIsMore => found.truncated = false,
+            _ => {}
+        }
+        Ok(found)
+    }
+
+    async fn grep(&self, grep: &Grep) -> Result<Matches> {
+        let mut grep = grep.clone();
+        if self.flaw == Flaw::IgnoresCase {
+            grep.ignore_case = true;
+        }
+        self.sound().grep(&grep).await
+    }
+
+    async fn edit(&self, path: &str, edits: &[Edit]) -> Result<Edited> {
+        if self.flaw != Flaw::EditsOneByOne {
+            return self.sound().edit(path, edits).await;
+        }
+        let mut all = Edited::default();
+        for edit in edits {
+            let one = self.sound().edit(path, std::slice::from_ref(edit)).await?;
+            all = Edited { replaced: all.replaced + one.replaced, size: one.size };
+        }
+        Ok(all)
     }
 }

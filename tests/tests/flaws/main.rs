@@ -103,6 +103,13 @@ flaws! {
     half_an_archive_is_taken_for_all: UnpacksHalfAnArchive is caught by "archives::an_archive_that_breaks_off_is_not_taken_for_whole";
     a_link_is_told_as_its_target: FollowsLinks is caught by "files::a_path_is_told_as_what_it_is";
     a_listing_is_not_in_order: ListsInDisorder is caught by "files::a_directory_is_listed_by_name";
+    names_are_found_in_disorder: FindsInDisorder is caught by "search::names_are_found_in_the_order_of_a_walk";
+    that_there_is_more_is_not_told: HidesThatThereIsMore is caught by "search::finding_ends_where_it_is_told_to";
+    case_is_ignored: IgnoresCase is caught by "search::case_and_text_are_taken_as_asked";
+    edits_are_done_one_by_one: EditsOneByOne is caught by "search::all_edits_are_done_or_none";
+    nothing_below_is_watched: WatchesNothingBelow is caught by "watching::nothing_is_missed_once_it_watches";
+    moves_are_not_told: HidesMoves is caught by "watching::changes_are_told_as_they_happen";
+    lost_changes_are_not_told: HidesOverflows is caught by "watching::what_a_slow_reader_misses_is_told_as_lost";
     a_read_follows_a_growing_file: ReadsWhatComesLater is caught by "files::reading_ends_where_the_file_did";
     an_id_is_given_twice: CreatesTwice is caught by "lifecycle::an_id_in_use_exists_already";
     the_untrusted_are_trusted: TrustsEverybody is caught by "lifecycle::an_untrusted_spec_is_denied_without_isolation";

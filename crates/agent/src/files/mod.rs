@@ -1,15 +1,23 @@
 //! The files of the sandbox, as its user sees them.
 
 mod archive;
+mod edit;
+mod glob;
+mod grep;
 mod list;
+mod pattern;
 mod place;
 mod pool;
 mod read;
 mod remove;
+mod walk;
+mod watch;
 mod write;
 
+use std::{sync::Arc, time::Duration};
+
 use atoll_agent_protocol::{
-    message::{Done, Failure, FromTo, OfPath, SetMode, request::Call, response::Answer},
+    message::{Done, Failure, FromTo, OfPath, SetMode, Watch, request::Call, response::Answer},
     mux::Stream,
 };
 use place::{Path, Place, entry, make_directories};
@@ -19,22 +27,47 @@ use rustix::{
     io::Errno,
 };
 
+use tokio::{
+    sync::{Semaphore, SemaphorePermit},
+    time::timeout,
+};
+
 use crate::{
     calls::say,
-    failure::{invalid, of_file},
+    failure::{exhausted, invalid, of_file},
     launch::Guests,
 };
+
+/// Searches and edits at one time: each may hold some memory.
+const SEARCHES: usize = 4;
+/// How long one waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(crate) struct Files {
     pool: Pool,
     home: String,
+    searches: Semaphore,
+    watches: Arc<watch::Bounds>,
 }
 
 impl Files {
     /// Files as `guests` see them. Relative paths begin at `home`.
     pub(crate) fn new(home: String, guests: Guests) -> Self {
-        Self { pool: Pool::new(guests), home }
+        Self {
+            pool: Pool::new(guests),
+            home,
+            searches: Semaphore::new(SEARCHES),
+            watches: Arc::default(),
+        }
+    }
+
+    /// Waits for a turn to search or edit.
+    async fn turn(&self) -> Result<SemaphorePermit<'_>, Failure> {
+        let turn = timeout(PATIENCE, self.searches.acquire()).await;
+        turn.ok()
+            .and_then(Result::ok)
+            .ok_or_else(|| exhausted("too many searches and edits at the same time"))
     }
 
     /// Where guests' rights hold.
@@ -69,6 +102,16 @@ pub(crate) async fn answer(files: &Files, call: Call, stream: &Stream) -> Result
         Call::Stat(OfPath { path }) => {
             let told = files.act(&path, tell).await?;
             say(stream, Answer::Entry(told)).await;
+            return Ok(());
+        }
+        Call::Watch(Watch { path, recursive }) => {
+            return watch::watch(files, &path, recursive, stream).await;
+        }
+        Call::Glob(ask) => return glob::glob(files, ask, stream).await,
+        Call::Grep(ask) => return grep::grep(files, ask, stream).await,
+        Call::Edit(ask) => {
+            let edited = edit::edit(files, ask).await?;
+            say(stream, Answer::Edited(edited)).await;
             return Ok(());
         }
         Call::WriteFile(OfPath { path }) => write::receive(files, &path, stream).await?,

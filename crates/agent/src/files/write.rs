@@ -25,7 +25,7 @@ use super::{
     pool::Pool,
     read::{open_regular, regular},
 };
-use crate::failure::{invalid, of_file};
+use crate::failure::{invalid, of_file, shown};
 
 /// What a new file may be used for by whom.
 const MODE: u32 = 0o644;
@@ -65,7 +65,7 @@ pub(super) async fn copy(files: &Files, from: &str, to: &str) -> Result<(), Fail
 }
 
 /// A file that is not yet in its place. Dropped before that, it is removed soon after.
-struct Draft {
+pub(super) struct Draft {
     pool: Pool,
     path: Path,
     place: Arc<Place>,
@@ -88,7 +88,11 @@ impl Drop for Draft {
 
 impl Draft {
     /// Begins a file at `path`, with `mode` or that of the file it replaces.
-    async fn begin(files: &Files, path: &str, mode: Option<u32>) -> Result<Self, Failure> {
+    pub(super) async fn begin(
+        files: &Files,
+        path: &str,
+        mode: Option<u32>,
+    ) -> Result<Self, Failure> {
         let (pool, path) = (files.pool.clone(), files.path(path)?);
         files.pool.run(move || Self::new(pool, path, mode)).await?
     }
@@ -123,7 +127,7 @@ impl Draft {
 
     /// Does something to it on another thread. If that fails nothing is left of it when that is
     /// told: what it took of the disk is free again before anyone acts on the failure.
-    async fn then<T: Send + 'static>(
+    pub(super) async fn then<T: Send + 'static>(
         mut self,
         action: impl FnOnce(&mut Self) -> Result<T, Failure> + Send + 'static,
     ) -> Result<(Self, T), Failure> {
@@ -141,11 +145,21 @@ impl Draft {
         pool.run(work).await?
     }
 
+    /// Where it will be.
+    pub(super) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// What the host calls it.
+    pub(super) fn asked(&self) -> &str {
+        shown(self.path.asked())
+    }
+
     fn failed(&self, cause: Errno) -> Failure {
         of_file(self.path.asked(), &cause.into())
     }
 
-    fn write(&mut self, mut data: &[u8]) -> Result<(), Failure> {
+    pub(super) fn write(&mut self, mut data: &[u8]) -> Result<(), Failure> {
         while !data.is_empty() {
             match write(&self.file, data) {
                 Ok(count) => data = &data[count..],
@@ -171,7 +185,7 @@ impl Draft {
     }
 
     /// Puts it into its place.
-    fn commit(&mut self) -> Result<(), Failure> {
+    pub(super) fn commit(&mut self) -> Result<(), Failure> {
         let failed = |cause: Errno| of_file(self.path.asked(), &cause.into());
         fchmod(&self.file, Mode::from_raw_mode(self.mode)).map_err(failed)?;
         if let Some(name) = &self.name {

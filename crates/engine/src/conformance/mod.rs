@@ -30,6 +30,7 @@ mod processes;
 mod scratch;
 mod screen;
 mod scrollback;
+mod search;
 mod signals;
 mod stage;
 mod stdin;
@@ -37,6 +38,7 @@ mod streams;
 mod suite;
 mod terminals;
 mod uploads;
+mod watching;
 
 pub use case::{Case, Failure};
 pub use stage::{Stage, Subject};
@@ -55,6 +57,8 @@ pub fn cases() -> Vec<Case> {
         files::cases(),
         uploads::cases(),
         archives::cases(),
+        search::cases(),
+        watching::cases(),
         environment::cases(),
         network::cases(),
         ports::cases(),
