@@ -11,7 +11,8 @@ use std::{
 
 use async_trait::async_trait;
 use atoll_engine::{
-    ByteStream, Entry, Error, ErrorKind, Event, Files, Listing, Offsets, ProcessId, Result, Sandbox,
+    ByteStream, Changes, Edit, Edited, Entry, Error, ErrorKind, Event, Files, Glob, Grep, Listing,
+    Matches, Offsets, ProcessId, Result, Sandbox,
 };
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -90,6 +91,22 @@ impl Files for NaiveFiles {
     }
 
     async fn unpack(&self, _: &str, _: ByteStream) -> Result<()> {
+        Err(Error::unsupported("no check needs it"))
+    }
+
+    async fn watch(&self, _: &str, _: bool) -> Result<Changes> {
+        Err(Error::unsupported("no check needs it"))
+    }
+
+    async fn glob(&self, _: &Glob) -> Result<Listing> {
+        Err(Error::unsupported("no check needs it"))
+    }
+
+    async fn grep(&self, _: &Grep) -> Result<Matches> {
+        Err(Error::unsupported("no check needs it"))
+    }
+
+    async fn edit(&self, _: &str, _: &[Edit]) -> Result<Edited> {
         Err(Error::unsupported("no check needs it"))
     }
 }
