@@ -1,4 +1,4 @@
-//! The probe on the host with nothing around it but an unprivileged user: what a check sees where
+//! The probe on the host with nothing around it but an ordinary user: what a check sees where
 //! there is no sandbox. Only for sub-commands that do no harm there.
 
 use std::{path::PathBuf, process::Stdio};
@@ -12,26 +12,27 @@ use crate::ground::PATIENCE;
 /// Nobody, on every Linux.
 const NOBODY: u32 = 65534;
 
-/// Runs the probe as nobody.
+/// Runs the probe as nobody, or, where this program is not root, as its own user.
 #[derive(Debug, Clone)]
 pub struct Bare {
     pub program: PathBuf,
 }
 
 impl Bare {
-    /// A command that runs the probe as nobody, in its own process group, ended when dropped.
+    /// A command that runs the probe, in its own process group, ended when dropped.
     pub fn command<S: AsRef<str>>(&self, words: &[S]) -> Command {
         let mut command = Command::new(&self.program);
         command
             .args(words.iter().map(AsRef::as_ref))
-            .uid(NOBODY)
-            .gid(NOBODY)
             .current_dir("/")
             .process_group(0)
             .kill_on_drop(true)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if rustix::process::geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
         command
     }
 

@@ -182,7 +182,7 @@ fn ids(first: u64) -> Option<std::ops::Range<u32>> {
 }
 
 /// The world of numbers a process is counted in, if this program may ask.
-fn world_of(process: &str) -> Option<PathBuf> {
+pub(crate) fn world_of(process: &str) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{process}/ns/pid")).ok()
 }
 

@@ -19,6 +19,7 @@ mod stream;
 mod sweep;
 mod sys;
 mod system;
+mod terminal;
 mod tree;
 mod word;
 
@@ -67,6 +68,8 @@ fn evidence(name: &str, rest: &[String]) -> Option<Value> {
         "reach" => network::reach(rest),
         "surroundings" => network::surroundings(),
         "listeners" => lure::listeners(),
+        "steal-terminals" => terminal::steal(),
+        "key-presses" => terminal::keys(),
         "fill" => load::fill(word(0), number(1)),
         "reserve" => load::reserve(word(0), count(1)),
         "sparse" => load::sparse(word(0), number(1)),

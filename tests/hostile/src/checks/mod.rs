@@ -18,6 +18,7 @@ mod processes;
 mod race;
 mod surface;
 mod system;
+mod terminals;
 mod time;
 
 use anyhow::Result;
@@ -42,6 +43,7 @@ pub fn all() -> Vec<Check> {
         race::checks(),
         system::checks(),
         channels::checks(),
+        terminals::checks(),
         network::checks(),
         ports::checks(),
         environment::checks(),

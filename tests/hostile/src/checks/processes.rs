@@ -61,9 +61,13 @@ async fn bomb(stage: Arc<Stage>, program: &str) -> Result<()> {
 
     anyhow::ensure!(ran.outcome.succeeded(), "{}", ran.told());
     let told: Value = serde_json::from_slice(&ran.stdout)?;
-    let stopped = told["error"] == "EAGAIN" && told["made"].as_u64().is_some_and(|made| made < 40);
-    claim(stopped, || format!("with 40 allowed: {told}"))?;
-    claim(ran.outcome.limits_hit.contains(&LimitHit::Pids), || ran.told())?;
+    let most = 40 + stage.world.subject.slack();
+    let made = told["made"].as_u64().unwrap_or(u64::MAX);
+    claim(told["error"] == "EAGAIN" && made < most, || format!("with 40 allowed: {told}"))?;
+    // Who counts, tells.
+    if ground.sandbox.usage().await?.pids.is_some() {
+        claim(ran.outcome.limits_hit.contains(&LimitHit::Pids), || ran.told())?;
+    }
     ground.quiet().await?;
     ground.answers().await
 }

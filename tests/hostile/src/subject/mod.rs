@@ -3,6 +3,7 @@
 
 mod exception;
 mod namespace;
+mod ordinary;
 
 use std::{fmt, path::Path, sync::Arc};
 
@@ -11,6 +12,7 @@ use atoll_engine::{Engine, SandboxId, Spec};
 
 pub use exception::Exceptions;
 pub use namespace::Namespace;
+pub use ordinary::Ordinary;
 
 /// An engine under test, and the host's view of its sandboxes.
 pub trait Subject: fmt::Debug + Send + Sync {
@@ -41,6 +43,16 @@ pub trait Subject: fmt::Debug + Send + Sync {
 
     /// The host's number of a sandbox's first process.
     fn first_process(&self, id: &SandboxId) -> Option<u64>;
+
+    /// Guest processes and threads as this program counts them, where the engine cannot.
+    fn guests(&self, _id: &SandboxId) -> Option<u64> {
+        None
+    }
+
+    /// How many processes more than allowed a sandbox may have, where they cannot be counted.
+    fn slack(&self) -> u64 {
+        0
+    }
 
     /// Names of the sandbox in the host's control groups and mount table.
     fn names(&self, id: &SandboxId) -> Vec<String> {

@@ -19,6 +19,13 @@ impl Namespace {
     pub fn new() -> Result<Self> {
         Ok(Self { state: tempfile::Builder::new().prefix("atoll-hostile-").tempdir()? })
     }
+
+    /// Why the engine itself says that it does not work here.
+    pub(super) fn probed(&self) -> Option<String> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        let engine = NamespaceEngine::new(Config::new(self.state.path()));
+        runtime.block_on(engine.probe()).err().map(|error| error.to_string())
+    }
 }
 
 impl Subject for Namespace {
@@ -30,9 +37,7 @@ impl Subject for Namespace {
         if !rustix::process::geteuid().is_root() {
             return Some("the namespace engine needs root here".to_owned());
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-        let engine = NamespaceEngine::new(Config::new(self.state.path()));
-        runtime.block_on(engine.probe()).err().map(|error| error.to_string())
+        self.probed()
     }
 
     fn engine(&self, directory: &Path, weaknesses: &[Weakness]) -> Result<Arc<dyn Engine>> {
