@@ -9,7 +9,7 @@ use axum::{
     http::{HeaderMap, Method, header::AUTHORIZATION, request::Parts},
     middleware::{self, Next},
     response::{IntoResponse as _, Response},
-    routing::{self, MethodRouter},
+    routing::{self, MethodFilter, MethodRouter},
 };
 
 use crate::{app::App, error::Error, peer::Peer};
@@ -80,6 +80,22 @@ impl Routes {
         T: 'static,
     {
         self.row(Method::DELETE, path, access, routing::delete(handler))
+    }
+
+    /// Every method that is about something; the table has it under `GET`.
+    pub(crate) fn any<H, T>(self, path: &'static str, access: Access, handler: H) -> Self
+    where
+        H: Handler<T, App>,
+        T: 'static,
+    {
+        let methods = MethodFilter::GET
+            .or(MethodFilter::HEAD)
+            .or(MethodFilter::POST)
+            .or(MethodFilter::PUT)
+            .or(MethodFilter::PATCH)
+            .or(MethodFilter::DELETE)
+            .or(MethodFilter::OPTIONS);
+        self.row(Method::GET, path, access, routing::on(methods, handler))
     }
 
     fn row(

@@ -1,6 +1,6 @@
 //! The router and what its handlers share.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use atoll_service::{MountPolicy, Service};
 use axum::{Router, handler::Handler as _, middleware};
@@ -12,11 +12,11 @@ use crate::{
     access::{self, Access, Caller, Routes},
     archives, e2b, engines, environments,
     error::Error,
-    executions, files, keys, observe, origin, processes, server, sessions,
+    executions, files, keys, observe, origin, ports, processes, server, sessions,
 };
 
 /// What the server's operator decides about its surface.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Settings {
     /// Names clients may call this server by, besides loopback and the address they reached.
     pub hosts: Vec<String>,
@@ -26,6 +26,20 @@ pub struct Settings {
     pub version: String,
     /// Once cancelled, streams that would never end do.
     pub closing: CancellationToken,
+    /// How long a program in a sandbox may take to answer, or to take more of a request.
+    pub port_timeout: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            hosts: Vec::new(),
+            metrics: None,
+            version: String::new(),
+            closing: CancellationToken::new(),
+            port_timeout: Duration::from_mins(1),
+        }
+    }
 }
 
 /// What every handler can reach.
@@ -69,6 +83,7 @@ pub(crate) fn routes() -> Routes {
         .and(files::routes())
         .and(archives::routes())
         .and(processes::routes())
+        .and(ports::routes())
         .and(engines::routes())
         .and(environments::routes())
         .and(keys::routes())

@@ -104,6 +104,20 @@ impl Error {
             .hint("its log has the cause, under this answer's X-Request-Id")
     }
 
+    /// A program in a sandbox answered, and not as it should.
+    pub(crate) fn bad_gateway(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_GATEWAY, "bad_gateway", message)
+    }
+
+    /// A program in a sandbox did not answer.
+    pub(crate) fn no_answer(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "timed_out", message)
+    }
+
+    pub(crate) fn upgrade_required(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", message)
+    }
+
     pub(crate) fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message)
     }
@@ -123,6 +137,7 @@ fn status(code: Code) -> StatusCode {
         Code::TooManySessions => StatusCode::TOO_MANY_REQUESTS,
         Code::Exhausted => StatusCode::INSUFFICIENT_STORAGE,
         Code::SessionLost => StatusCode::GONE,
+        Code::PortClosed => StatusCode::BAD_GATEWAY,
         Code::TimedOut => StatusCode::GATEWAY_TIMEOUT,
         Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }

@@ -17,6 +17,10 @@ pub(crate) struct Session(pub(crate) SessionId);
 #[derive(Debug)]
 pub(crate) struct Process(pub(crate) ProcessId);
 
+/// The port of `…/ports/{port}/…`.
+#[derive(Debug)]
+pub(crate) struct Port(pub(crate) u16);
+
 /// The key of `…/keys/{key}`.
 #[derive(Debug)]
 pub(crate) struct Key(pub(crate) String);
@@ -49,6 +53,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Process {
         id.parse()
             .map(|id| Self(ProcessId(id)))
             .map_err(|_| Error::not_found("no process has this id"))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Port {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
+        let port = parameter(parts, state, "port").await?;
+        // `+80` and `080` are numbers too, and no port is written so.
+        let plain = port.bytes().all(|byte| byte.is_ascii_digit()) && !port.starts_with('0');
+        let port = port.parse().ok().filter(|_| plain);
+        port.map(Self).ok_or_else(|| Error::invalid("a port is a number from 1 to 65535"))
     }
 }
 

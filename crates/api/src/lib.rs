@@ -28,10 +28,12 @@ mod observe;
 mod openapi;
 mod origin;
 mod peer;
+mod ports;
 mod processes;
 mod serve;
 mod server;
 mod sessions;
+mod upgrade;
 mod wording;
 
 pub use app::{Settings, install_metrics, router};

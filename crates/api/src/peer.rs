@@ -12,5 +12,7 @@ pub enum Peer {
         from: SocketAddr,
         /// The address of ours that was reached.
         reached: IpAddr,
+        /// Whether nobody on the way can read along.
+        secure: bool,
     },
 }

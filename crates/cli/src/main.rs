@@ -82,6 +82,7 @@ async fn dispatch(arguments: Arguments, surroundings: Surroundings) -> Result<En
         Command::Run(arguments) => return commands::run::run(arguments, invocation).await,
         Command::Exec(arguments) => return commands::exec::run(arguments, invocation).await,
         Command::Cp(arguments) => return commands::cp::run(arguments, invocation).await,
+        Command::PortForward(arguments) => commands::port_forward::run(arguments, invocation).await,
         Command::Session(command) => commands::session::run(command, invocation).await,
         Command::Serve(_) => commands::serve::run(invocation).await,
         Command::Daemon(command) => commands::daemon::run(command, invocation).await,

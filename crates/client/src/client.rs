@@ -29,10 +29,12 @@ const IDLE: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 pub struct Client {
     pool: Pool<Connector, Body>,
+    /// For connections that are not shared.
+    pub(crate) connector: Connector,
     /// What requests begin with, and what errors name.
-    base: String,
-    at: String,
-    key: Option<HeaderValue>,
+    pub(crate) base: String,
+    pub(crate) at: String,
+    pub(crate) key: Option<HeaderValue>,
 }
 
 impl Client {
@@ -75,8 +77,8 @@ impl Client {
         let pool = Pool::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
-            .build(connector);
-        Self { pool, base, at, key }
+            .build(connector.clone());
+        Self { pool, connector, base, at, key }
     }
 
     /// Sends one request and returns its good answer.

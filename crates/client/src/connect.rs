@@ -43,6 +43,13 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
 pub(crate) struct Wire(TokioIo<Box<dyn Duplex>>);
 
 impl Connector {
+    /// A new connection.
+    pub(crate) async fn open(&self) -> io::Result<Wire> {
+        tokio::time::timeout(PATIENCE, self.clone().connect()).await.unwrap_or_else(|_| {
+            Err(io::Error::new(io::ErrorKind::TimedOut, "no answer to the connection"))
+        })
+    }
+
     async fn connect(self) -> io::Result<Wire> {
         let stream: Box<dyn Duplex> = match self {
             Self::Unix(path) => Box::new(UnixStream::connect(path).await?),
@@ -71,12 +78,8 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, _: Uri) -> Self::Future {
-        let connect = self.clone().connect();
-        Box::pin(async {
-            tokio::time::timeout(PATIENCE, connect).await.unwrap_or_else(|_| {
-                Err(io::Error::new(io::ErrorKind::TimedOut, "no answer to the connection"))
-            })
-        })
+        let connector = self.clone();
+        Box::pin(async move { connector.open().await })
     }
 }
 

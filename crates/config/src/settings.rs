@@ -31,6 +31,7 @@ pub struct Server {
     pub tls: Option<(PathBuf, PathBuf)>,
     pub hosts: Vec<String>,
     pub idle_exit: Duration,
+    pub port_timeout: Duration,
 }
 
 #[derive(Debug, Clone)]
@@ -102,6 +103,7 @@ struct WrittenServer {
     tls_key: String,
     hosts: Vec<String>,
     idle_exit: Span,
+    port_timeout: Span,
 }
 
 #[derive(Debug, Deserialize)]
@@ -209,6 +211,7 @@ fn server(written: WrittenServer) -> Result<Server> {
         tls,
         hosts: written.hosts,
         idle_exit: written.idle_exit.0,
+        port_timeout: written.port_timeout.0,
     })
 }
 

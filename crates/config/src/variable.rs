@@ -45,6 +45,7 @@ pub const SETTINGS: &[Setting] = &[
     setting("ATOLL_TLS_KEY", "server.tls_key"),
     setting("ATOLL_HOSTS", "server.hosts"),
     setting("ATOLL_IDLE_EXIT", "server.idle_exit"),
+    setting("ATOLL_PORT_TIMEOUT", "server.port_timeout"),
     setting("ATOLL_ENVIRONMENT", "sessions.environment"),
     setting("ATOLL_ENGINE", "sessions.engine"),
     setting("ATOLL_SESSION_TIMEOUT", "sessions.timeout"),

@@ -48,6 +48,8 @@ pub enum Code {
     Exhausted,
     /// The session's sandbox went away.
     SessionLost,
+    /// Nothing in the sandbox listens on that port.
+    PortClosed,
     /// No answer in time.
     TimedOut,
     /// Our fault.
@@ -70,6 +72,7 @@ impl Code {
             Self::TooManySessions => "too_many_sessions",
             Self::Exhausted => "exhausted",
             Self::SessionLost => "session_lost",
+            Self::PortClosed => "port_closed",
             Self::TimedOut => "timed_out",
             Self::Internal => "internal",
         }

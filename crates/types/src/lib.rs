@@ -14,6 +14,7 @@ pub mod key;
 pub mod limits;
 #[cfg(feature = "openapi")]
 mod openapi;
+pub mod port;
 pub mod process;
 pub mod quantity;
 pub mod search;

@@ -30,6 +30,7 @@ use crate::{access::Access, app::routes, *};
         archives::pack, archives::unpack,
         processes::start, processes::list, processes::show, processes::kill, processes::attach,
         processes::write_stdin, processes::close_stdin, processes::signal, processes::resize,
+        ports::list, ports::tunnel, ports::proxy, ports::proxy_root,
         engines::list, environments::list, keys::create, keys::list, keys::remove,
         e2b::execute, e2b::read, e2b::write, e2b::list,
         server::health, server::version, server::metrics, server::description,
@@ -51,7 +52,7 @@ impl Modify for Common {
             SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("X-API-Key"))),
         );
         for route in routes().0 {
-            let path = document.paths.paths.get_mut(route.path);
+            let path = document.paths.paths.get_mut(&written(route.path));
             if let Some(operation) = path.and_then(|item| operation(item, route.method.as_str())) {
                 describe(operation);
                 operation.responses.responses.insert("default".to_owned(), refusal());
@@ -59,6 +60,11 @@ impl Modify for Common {
             }
         }
     }
+}
+
+/// A path as the document has it: a parameter is a parameter, however long.
+fn written(path: &str) -> String {
+    path.replace("{*", "{")
 }
 
 fn operation<'a>(item: &'a mut PathItem, method: &str) -> Option<&'a mut Operation> {
@@ -157,7 +163,7 @@ fn every_route_is_described_and_every_description_is_a_route() {
     let routed: BTreeSet<_> = routes()
         .0
         .iter()
-        .map(|route| (route.path.to_owned(), route.method.as_str().to_lowercase()))
+        .map(|route| (written(route.path), route.method.as_str().to_lowercase()))
         .collect();
     let document: serde_json::Value = serde_json::from_str(&generated()).unwrap();
     let described: BTreeSet<_> = document["paths"]

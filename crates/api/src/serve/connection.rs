@@ -9,7 +9,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 
-use super::{lingering::Lingering, patient::Patient};
+use super::{
+    lingering::Lingering,
+    patient::{Patient, Unhurried},
+};
 use crate::peer::Peer;
 
 /// How long a request's head may take to come, and how long a connection may be idle between two.
@@ -21,7 +24,7 @@ const LONGEST_HEAD: usize = 64 << 10;
 /// Serves requests until the client leaves, misbehaves, or the server stops.
 ///
 /// A client that hangs up drops the handler of its request; what that means is decided there.
-pub(super) async fn serve<S>(
+pub(crate) async fn serve<S>(
     stream: S,
     peer: Peer,
     router: Router,
@@ -30,9 +33,12 @@ pub(super) async fn serve<S>(
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
+    let unhurried = Unhurried::default();
+    let stream = Patient::new(stream, unhurried.clone());
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let mut request: Request = request.map(|body| Body::new(Lingering::new(body)));
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(unhurried.clone());
         let router = router.clone();
         async move { Ok::<_, Infallible>(router.oneshot(request).await.unwrap_or_else(|e| match e {})) }
     });
@@ -40,7 +46,8 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
         .max_buf_size(LONGEST_HEAD)
-        .serve_connection(TokioIo::new(Patient::new(stream)), service);
+        .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades();
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

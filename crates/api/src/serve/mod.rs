@@ -18,6 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::peer::Peer;
 
+#[cfg(test)]
+pub(crate) use connection::serve as connection;
+pub(crate) use patient::Unhurried;
 pub use tls::{Tls, Unusable};
 pub use unix::UnixSocket;
 
@@ -131,7 +134,11 @@ async fn network(
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let peer = Peer::Network { from: stream.peer_addr()?, reached: stream.local_addr()?.ip() };
+    let peer = Peer::Network {
+        from: stream.peer_addr()?,
+        reached: stream.local_addr()?.ip(),
+        secure: tls.is_some(),
+    };
     match tls {
         None => connection::serve(stream, peer, router, shutdown).await,
         Some(tls) => connection::serve(tls.accept(stream).await?, peer, router, shutdown).await,

@@ -3,6 +3,10 @@
 use std::{
     io,
     pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -21,13 +25,28 @@ const PATIENCE: Duration = Duration::from_mins(2);
 pub(super) struct Patient<S> {
     stream: S,
     patience: Duration,
+    unhurried: Unhurried,
     /// Running while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
+/// Set once nobody minds how slowly the client reads: the connection carries no answers any more.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Unhurried(Arc<AtomicBool>);
+
+impl Unhurried {
+    pub(crate) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 impl<S> Patient<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self { stream, patience: PATIENCE, waiting: None }
+    pub(super) fn new(stream: S, unhurried: Unhurried) -> Self {
+        Self { stream, patience: PATIENCE, unhurried, waiting: None }
     }
 
     /// Passes a result on, and judges how long there has been none.
@@ -36,7 +55,7 @@ impl<S> Patient<S> {
         context: &mut Context<'_>,
         polled: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
-        if polled.is_ready() {
+        if polled.is_ready() || self.unhurried.is_set() {
             self.waiting = None;
             return polled;
         }
@@ -104,7 +123,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_never_reads_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(16);
-        let mut patient = Patient::new(ours);
+        let mut patient = Patient::new(ours, Unhurried::default());
 
         let error = patient.write_all(&[0; 64]).await.unwrap_err();
 
@@ -114,13 +133,29 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_slow_reader_is_waited_for() {
         let (ours, mut theirs) = tokio::io::duplex(16);
-        let mut patient = Patient::new(ours);
+        let mut patient = Patient::new(ours, Unhurried::default());
         let reader = tokio::spawn(async move {
             let mut taken = [0; 8];
             for _ in 0..8 {
                 tokio::time::sleep(PATIENCE / 2).await;
                 theirs.read_exact(&mut taken).await.unwrap();
             }
+        });
+
+        patient.write_all(&[0; 64]).await.unwrap();
+
+        reader.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_carries_no_answers_may_take_for_ever() {
+        let (ours, mut theirs) = tokio::io::duplex(16);
+        let unhurried = Unhurried::default();
+        unhurried.set();
+        let mut patient = Patient::new(ours, unhurried);
+        let reader = tokio::spawn(async move {
+            tokio::time::sleep(PATIENCE * 10).await;
+            theirs.read_exact(&mut [0; 64]).await.unwrap();
         });
 
         patient.write_all(&[0; 64]).await.unwrap();

@@ -16,8 +16,12 @@ use crate::world::World;
 fn routes(document: &Value) -> Vec<(Method, String, Option<String>)> {
     let mut found = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
-        let path =
-            path.replace("{id}", "absent").replace("{process}", "1").replace("{key}", "absent");
+        let path = path
+            .replace("{id}", "absent")
+            .replace("{process}", "1")
+            .replace("{port}", "80")
+            .replace("{path}", "x")
+            .replace("{key}", "absent");
         for (method, operation) in item.as_object().unwrap() {
             let scope = operation["security"][0]["bearer"][0].as_str().map(str::to_owned);
             found.push((method.to_uppercase().parse().unwrap(), path.clone(), scope));

@@ -7,6 +7,7 @@ mod archives;
 mod errors;
 mod executions;
 mod files;
+mod ports;
 mod processes;
 mod server;
 mod sessions;

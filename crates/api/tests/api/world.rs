@@ -76,6 +76,7 @@ impl World {
             metrics: Some(metrics()),
             version: "1.2.3".to_owned(),
             closing: closing.clone(),
+            ..Settings::default()
         };
         Self { router: router(service.clone(), settings), service, closing, place }
     }

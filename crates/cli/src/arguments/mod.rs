@@ -68,6 +68,7 @@ pub(crate) enum Command {
     Run(commands::run::Arguments),
     Exec(commands::exec::Arguments),
     Cp(commands::cp::Arguments),
+    PortForward(commands::port_forward::Arguments),
     #[command(subcommand)]
     Session(commands::session::Command),
     Serve(commands::serve::Arguments),

@@ -9,6 +9,7 @@ pub(crate) mod engines;
 pub(crate) mod environment;
 pub(crate) mod exec;
 pub(crate) mod key;
+pub(crate) mod port_forward;
 pub(crate) mod prune;
 pub(crate) mod run;
 pub(crate) mod serve;

@@ -106,7 +106,8 @@ impl Record {
 fn settings(loaded: &Loaded) -> impl Iterator<Item = (&str, String, &Origin)> {
     let matters = |key: &str| {
         let elsewhere = key == "data_dir" || key.starts_with("client.");
-        key == "server.idle_exit" || !(elsewhere || key.starts_with("server."))
+        matches!(key, "server.idle_exit" | "server.port_timeout")
+            || !(elsewhere || key.starts_with("server."))
     };
     let all = loaded.origins.iter().filter(move |(key, _)| matters(key));
     all.map(|(key, (value, origin))| (key.as_str(), value.to_string(), origin))

@@ -35,6 +35,7 @@ pub(crate) async fn run(loaded: &Loaded, mode: Mode, printer: Printer) -> Result
         metrics: atoll_api::install_metrics().ok(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         closing: shutdown.clone(),
+        port_timeout: settings.server.port_timeout,
     };
     let activity = idle::Activity::new();
     let router = idle::watched(atoll_api::router(service.clone(), api), activity.clone());

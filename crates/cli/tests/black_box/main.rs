@@ -8,6 +8,7 @@
 mod atoll;
 mod daemon;
 mod files;
+mod ports;
 mod run;
 mod serve;
 mod sessions;
@@ -23,9 +24,16 @@ type Case = (&'static str, fn());
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let isolating =
-        [run::CASES, sessions::CASES, files::CASES, trees::CASES, daemon::CASES, serve::CASES]
-            .concat();
+    let isolating = [
+        run::CASES,
+        sessions::CASES,
+        files::CASES,
+        trees::CASES,
+        ports::CASES,
+        daemon::CASES,
+        serve::CASES,
+    ]
+    .concat();
     let ignored = !rustix::process::geteuid().is_root() && !engines_required();
     let isolating = isolating.into_iter().map(|case| trial(case).with_ignored_flag(ignored));
     let trials = isolating.chain(usage::CASES.iter().copied().map(trial)).collect();

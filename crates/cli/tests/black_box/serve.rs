@@ -22,7 +22,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 /// A server on a free port, and its address.
-fn serve(atoll: &Atoll, flags: &[&str]) -> (Running, String) {
+pub(crate) fn serve(atoll: &Atoll, flags: &[&str]) -> (Running, String) {
     let mut command = atoll.command(&["serve", "--listen", "127.0.0.1:0"]);
     command.args(flags);
     let mut running = Running::start(command.stderr(Stdio::piped()));
@@ -55,7 +55,7 @@ fn tls() {
     stop(server);
 }
 
-fn stop(mut server: Running) {
+pub(crate) fn stop(mut server: Running) {
     server.signal(Signal::TERM);
     let ended = server.finish();
     assert_eq!(ended.code, 0, "{ended:?}");
