@@ -25,6 +25,10 @@ const HTTP: [&str; 6] = ["axum", "hyper", "hyper-util", "tower", "tower-http", "
 const SERVER: [&str; 4] = ["atoll-api", "atoll-service", "atoll-store", "atoll-engine"];
 const STORAGE: [&str; 1] = ["sqlx"];
 
+/// Clients of other programs: an engine may speak to one, and nobody else. Speaking HTTP by itself
+/// is not among what an engine may do.
+const REMOTE: [&str; 1] = ["bollard"];
+
 /// What the wire types may be made of.
 const PLAIN: [&str; 6] = ["serde", "serde_json", "jiff", "thiserror", "utoipa", "schemars"];
 
@@ -81,6 +85,11 @@ impl Graph {
         must_not("atoll-client", &engines);
         must_not("atoll-engine", &["atoll-agent-client", "atoll-agent-protocol"]);
         must_not("atoll-config", &SERVER);
+        for others in
+            SERVER.into_iter().chain(["atoll-agent", "atoll-agent-client", "atoll-client"])
+        {
+            must_not(others, &REMOTE);
+        }
         for engine in &engines {
             must_not(engine, &["atoll-store", "atoll-service", "atoll-api", "atoll-config"]);
             must_not(engine, &HTTP);
@@ -206,6 +215,11 @@ fn a_forbidden_arrow_is_seen() {
         ]),
         ["atoll-y -> atoll-x"]
     );
+    assert_eq!(
+        arrows(vec![("atoll-service", package("crates/service", &["bollard"]))]),
+        ["atoll-service -> bollard"]
+    );
+    assert_eq!(arrows(vec![("atoll-x", package("engines/x", &["bollard"]))]), [""; 0]);
     assert_eq!(
         arrows(vec![("atoll-types", package("crates/types", &["serde", "tokio"]))]),
         ["atoll-types -> tokio"]

@@ -14,6 +14,7 @@ mod line;
 mod note;
 mod order;
 mod ports;
+pub mod private;
 mod program;
 mod sandbox;
 pub mod seal;

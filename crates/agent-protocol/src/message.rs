@@ -16,10 +16,11 @@ pub use watch::{Change, ChangeKind, Watch};
 /// Grows when a message changes its meaning; told in [`Hello`].
 pub const VERSION: u32 = 1;
 
-/// How an agent is set up. Read from descriptor [`BOOT_FD`] before anything else, to its end.
+/// How an agent is set up. Read from descriptor [`BOOT_FD`], or from a file, before anything else,
+/// to its end.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Boot {
-    /// A bound, listening unix socket on which hosts connect.
+    /// A bound, listening unix socket on which hosts connect. Without meaning in a file.
     #[prost(int32, tag = "1")]
     pub listener_fd: i32,
     /// Write ends of `cgroup.procs` files that every guest joins before it is sealed.
@@ -49,7 +50,18 @@ pub struct Boot {
     /// guests: by them guests of the agent's user can be kept from naming its processes. 0: none.
     #[prost(int32, tag = "10")]
     pub own_pids: i32,
+    /// How much rather guests are to be killed than the agent where both share their memory:
+    /// their `oom_score_adj`.
+    #[prost(int32, optional, tag = "15")]
+    pub oom_score: Option<i32>,
 }
+
+/// Where an agent started as `atoll-agent serve DIRECTORY` finds its [`Boot`] in that directory.
+pub const BOOT_FILE: &str = "boot";
+
+/// Where such an agent makes its socket in that directory. Whoever may reach the directory may
+/// connect.
+pub const SOCKET_FILE: &str = "run/socket";
 
 /// The descriptor an agent finds its [`Boot`] on.
 pub const BOOT_FD: i32 = 3;

@@ -1,13 +1,17 @@
 //! From the descriptor this program is started with to what it needs to run.
 
 use std::{
-    fs::File,
+    ffi::OsString,
+    fs::{File, Permissions},
     io::{self, Read as _},
-    os::fd::{AsFd as _, OwnedFd},
-    path::Path,
+    os::{
+        fd::{AsFd as _, OwnedFd},
+        unix::{fs::PermissionsExt as _, net::UnixListener},
+    },
+    path::{Path, PathBuf},
 };
 
-use atoll_agent_protocol::message::{Access, BOOT_FD, Boot};
+use atoll_agent_protocol::message::{Access, BOOT_FD, BOOT_FILE, Boot, SOCKET_FILE};
 use prost::Message as _;
 use rustix::{
     fs::{FileType, Mode, OFlags, fstat, open},
@@ -32,10 +36,44 @@ pub(crate) struct Setup {
     pub(crate) disk: String,
 }
 
+/// Where the boot message and the socket come from.
+enum Source {
+    Descriptors,
+    Directory(PathBuf),
+}
+
+impl Source {
+    fn of(arguments: &[OsString]) -> io::Result<Self> {
+        match arguments {
+            [] => Ok(Self::Descriptors),
+            [word, directory] if word == "serve" => Ok(Self::Directory(directory.into())),
+            _ => Err(io::Error::other("usage: atoll-agent [serve DIRECTORY]")),
+        }
+    }
+
+    fn boot(&self) -> io::Result<File> {
+        match self {
+            Self::Descriptors => sys::adopt(BOOT_FD).map(File::from),
+            Self::Directory(directory) => File::open(directory.join(BOOT_FILE)),
+        }
+    }
+
+    fn listener(&self, boot: &Boot) -> io::Result<OwnedFd> {
+        let Self::Directory(directory) = self else { return sys::adopt(boot.listener_fd) };
+        let path = directory.join(SOCKET_FILE);
+        let listener = UnixListener::bind(&path)?;
+        // Hosts need not be this user. Who may come here at all is decided by the directories
+        // above it, on either side.
+        std::fs::set_permissions(&path, Permissions::from_mode(0o666))?;
+        Ok(listener.into())
+    }
+}
+
 /// Reads the boot message and takes over what it names.
-pub(crate) fn read() -> io::Result<Setup> {
+pub(crate) fn read(arguments: &[OsString]) -> io::Result<Setup> {
+    let source = Source::of(arguments)?;
     let mut bytes = Vec::new();
-    File::from(sys::adopt(BOOT_FD)?).take(MAX_BOOT).read_to_end(&mut bytes)?;
+    source.boot()?.take(MAX_BOOT).read_to_end(&mut bytes)?;
     let boot = Boot::decode(&bytes[..]).map_err(io::Error::other)?;
     for path in [&boot.home, &boot.disk] {
         if !path.starts_with('/') || path.contains('\0') {
@@ -47,7 +85,7 @@ pub(crate) fn read() -> io::Result<Setup> {
     let rules = rules(&boot.landlock, &proc)?;
     let cgroups = boot.cgroup_fds.iter().map(|fd| sys::adopt(*fd)).collect::<Result<_, _>>()?;
     Ok(Setup {
-        listener: sys::adopt(boot.listener_fd)?,
+        listener: source.listener(&boot)?,
         guests: Guests {
             cgroups,
             user: boot.user,
@@ -57,6 +95,7 @@ pub(crate) fn read() -> io::Result<Setup> {
             proc,
             files: sys::limits_of_files(),
             own_pids: boot.own_pids,
+            oom_score: boot.oom_score,
         },
         home: boot.home,
         env: boot.env,

@@ -2,7 +2,8 @@
 //! handles files, all with the rights of the sandbox's own user.
 //!
 //! It links nothing, reads no environment and no configuration, and never runs a program of the
-//! sandbox for its own sake. Everything it needs to know comes in one message; see [`boot`].
+//! sandbox for its own sake. Everything it needs to know comes in one message; see [`boot`]. Where
+//! nobody can hand it descriptors it is `atoll-agent serve DIRECTORY`.
 
 mod agent;
 mod boot;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> io::Result<()> {
-    let mut setup = boot::read()?;
+    let mut setup = boot::read(&std::env::args_os().skip(1).collect::<Vec<_>>())?;
     boot::harden(&setup.guests)?;
     let (ours, spawners) = Launcher::connection()?;
     // Before anything here can start a thread.

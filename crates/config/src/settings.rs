@@ -69,6 +69,15 @@ pub struct AllowedMount {
 #[derive(Debug, Clone)]
 pub struct Engines {
     pub trust_local: bool,
+    pub docker: Docker,
+}
+
+#[derive(Debug, Clone)]
+pub struct Docker {
+    /// Where the daemon listens; empty for the usual places.
+    pub host: String,
+    /// A file in the form of Docker's own `config.json`, for registries.
+    pub credentials: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone)]
@@ -153,6 +162,14 @@ struct WrittenMounts {
 #[serde(deny_unknown_fields)]
 struct WrittenEngines {
     trust_local: bool,
+    docker: WrittenDocker,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenDocker {
+    host: String,
+    credentials: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -183,7 +200,10 @@ impl Settings {
                     .map(|text| mount(text))
                     .collect::<Result<_>>()?,
             },
-            engines: Engines { trust_local: written.engines.trust_local },
+            engines: Engines {
+                trust_local: written.engines.trust_local,
+                docker: docker(written.engines.docker, here)?,
+            },
             client: client(written.client, here)?,
         })
     }
@@ -303,6 +323,12 @@ fn client(written: WrittenClient, here: &Surroundings) -> Result<Client> {
         None => None,
     };
     Ok(Client { server, ca_file: path("client.ca_file", &written.ca_file)?, api_key })
+}
+
+fn docker(written: WrittenDocker, here: &Surroundings) -> Result<Docker> {
+    let credentials = path("engines.docker.credentials", &written.credentials)?;
+    let usual = || here.directory(variable::HOME).map(|home| home.join(".docker/config.json"));
+    Ok(Docker { host: written.host, credentials: credentials.or_else(usual) })
 }
 
 /// A path, none if it is empty. Relative ones would mean another place to each command.

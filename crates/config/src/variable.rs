@@ -69,6 +69,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("ATOLL_MAX_DISK", "limits.max.disk"),
     setting("ATOLL_MOUNTS", "mounts.allow"),
     setting("ATOLL_TRUST_LOCAL", "engines.trust_local"),
+    setting("ATOLL_DOCKER_HOST", "engines.docker.host"),
+    setting("ATOLL_DOCKER_CREDENTIALS", "engines.docker.credentials"),
     setting(SERVER, "client.server"),
     setting("ATOLL_CA_FILE", "client.ca_file"),
     setting(API_KEY_FILE, "client.api_key_file"),

@@ -36,4 +36,4 @@ pub use exec::{Output, exec};
 pub use files::{ByteStream, Changes, Files};
 pub use ports::{Duplex, MAX_TUNNELS, Ports, Tunnel};
 pub use sandbox::{Event, Events, Offsets, Sandbox, Usage};
-pub use spec::{Mount, Network, Root, Spec};
+pub use spec::{Image, Mount, Network, Root, Spec};

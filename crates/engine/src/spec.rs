@@ -16,6 +16,8 @@ pub struct Spec {
     pub network: Network,
     /// The code to come is known and trusted.
     pub trusted: bool,
+    /// What runs the sandbox, where an engine leaves that to another program: an OCI runtime.
+    pub runtime: Option<String>,
 }
 
 /// The file system a sandbox starts from.
@@ -28,6 +30,17 @@ pub enum Root {
     Directory(PathBuf),
     /// The host as it is, with a Python virtual environment made for the sandbox.
     Venv,
+    /// A container image.
+    Image(Image),
+}
+
+/// A file system that others have packed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Image {
+    /// As registries name it: `python:3.12-slim`.
+    Reference(String),
+    /// Built from a directory of the host that holds a `Dockerfile`.
+    Dockerfile(PathBuf),
 }
 
 /// A directory of the host shown inside. Whether it may be is not the engine's question.
@@ -61,6 +74,7 @@ impl Default for Spec {
             mounts: Vec::new(),
             network: Network::default(),
             trusted: false,
+            runtime: None,
         }
     }
 }

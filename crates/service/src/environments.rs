@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use atoll_engine::{Isolation, Mount, Network, Root};
+use atoll_engine::{Image, Isolation, Mount, Network, Root};
 use atoll_types::{environment::EnvironmentInfo, limits::Limits, session::MountMode};
 use serde::Deserialize;
 
@@ -34,6 +34,8 @@ pub(crate) struct Environment {
     pub mounts: Vec<Mount>,
     pub language: String,
     pub languages: Languages,
+    /// The OCI runtime, on engines that leave a choice.
+    pub runtime: Option<String>,
     aliases: Vec<String>,
     description: String,
     network: Option<Network>,
@@ -48,8 +50,8 @@ struct Described {
     #[serde(default)]
     aliases: Vec<String>,
     engine: Option<String>,
-    /// Per engine: `host`, `venv`, or the absolute path of a directory.
-    roots: BTreeMap<String, String>,
+    runtime: Option<String>,
+    roots: BTreeMap<String, DescribedRoot>,
     /// Directories of the host that `host` roots show besides the usual ones.
     #[serde(default)]
     also: Vec<PathBuf>,
@@ -64,6 +66,22 @@ struct Described {
     language: String,
     #[serde(default)]
     languages: Languages,
+}
+
+/// What one engine's sandboxes start from.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum DescribedRoot {
+    /// `host`, `venv`, the absolute path of a directory, or the name of an image.
+    Named(String),
+    Built(Built),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Built {
+    /// The directory that holds the `Dockerfile`.
+    dockerfile: PathBuf,
 }
 
 #[derive(Debug, Deserialize)]
@@ -128,10 +146,10 @@ impl Environment {
             .map_err(|error| wrong(error.message))?;
         let mut roots = BTreeMap::new();
         for (engine, root) in described.roots {
-            let root = parse_root(&root, &described.also).ok_or_else(|| {
-                wrong(format!("`roots.{engine}`: write `host`, `venv` or an absolute path"))
-            })?;
-            roots.insert(Engines::canonical(&engine).to_owned(), root);
+            let name = Engines::canonical(&engine);
+            let root = parse_root(name, root, &described.also)
+                .ok_or_else(|| wrong(format!("`roots.{engine}`: write {}", choice(name))))?;
+            roots.insert(name.to_owned(), root);
         }
         if let Some(engine) = &described.engine
             && !roots.contains_key(Engines::canonical(engine))
@@ -156,6 +174,7 @@ impl Environment {
             mounts: mounts.collect::<Result<_>>()?,
             language: described.language,
             languages,
+            runtime: described.runtime,
             aliases: described.aliases,
             description: described.description,
             network: described.network.map(|network| match network {
@@ -196,11 +215,32 @@ impl Environment {
     }
 }
 
-fn parse_root(text: &str, also: &[PathBuf]) -> Option<Root> {
-    match text {
-        "host" => Some(Root::Host { also: also.to_vec() }),
-        "venv" => Some(Root::Venv),
-        path => Path::new(path).is_absolute().then(|| Root::Directory(path.into())),
+/// Engines whose sandboxes start from an image.
+const OF_IMAGES: [&str; 1] = ["docker"];
+
+fn parse_root(engine: &str, root: DescribedRoot, also: &[PathBuf]) -> Option<Root> {
+    let images = OF_IMAGES.contains(&engine);
+    match root {
+        DescribedRoot::Named(name) if images => {
+            let relative = !name.is_empty() && !name.starts_with('/');
+            relative.then_some(Root::Image(Image::Reference(name)))
+        }
+        DescribedRoot::Built(Built { dockerfile }) => (images && dockerfile.is_absolute())
+            .then_some(Root::Image(Image::Dockerfile(dockerfile))),
+        DescribedRoot::Named(text) => match &*text {
+            "host" => Some(Root::Host { also: also.to_vec() }),
+            "venv" => Some(Root::Venv),
+            path => Path::new(path).is_absolute().then(|| Root::Directory(path.into())),
+        },
+    }
+}
+
+/// What can be written for an engine's root.
+fn choice(engine: &str) -> &'static str {
+    if OF_IMAGES.contains(&engine) {
+        "the name of an image, or `{dockerfile: DIRECTORY}` with an absolute path"
+    } else {
+        "`host`, `venv` or an absolute path"
     }
 }
 
@@ -255,6 +295,9 @@ mod tests {
             ("roots: {local: host}", "description"),
             ("description: x", "roots"),
             ("description: x\nroots: {local: somewhere}", "roots.local"),
+            ("description: x\nroots: {local: {dockerfile: /srv}}", "roots.local"),
+            ("description: x\nroots: {docker: {dockerfile: srv}}", "roots.docker"),
+            ("description: x\nroots: {docker: /srv/root}", "roots.docker"),
             ("description: x\nroots: {local: host}\nengine: namespace", "namespace"),
             ("description: x\nroots: {local: host}\nlimits: {memory: 0}", "limits.memory"),
             ("description: x\nroots: {local: host}\nlimits: {memory: lots}", "lots"),
@@ -287,6 +330,21 @@ mod tests {
         assert_eq!(lua.limits.pids, limits::DEFAULTS.pids);
         assert!(lua.languages.find("lua").is_ok() && lua.languages.find("python").is_ok());
         assert_eq!(all.describe().len(), 5);
+    }
+
+    #[test]
+    fn an_image_can_be_named_or_built() {
+        let root = |docker: &str| {
+            let text = format!("description: x\nruntime: runsc\nroots: {{docker: {docker}}}");
+            let environment = Environment::parse("mine", &text, limits::DEFAULTS).unwrap();
+            assert_eq!(environment.runtime.as_deref(), Some("runsc"));
+            environment.root("docker").unwrap()
+        };
+
+        let named = Image::Reference("python:3.12-slim".to_owned());
+        assert_eq!(root("python:3.12-slim"), Root::Image(named));
+        let built = Image::Dockerfile("/srv/mine".into());
+        assert_eq!(root("{dockerfile: /srv/mine}"), Root::Image(built));
     }
 
     #[test]

@@ -214,6 +214,8 @@ fn refuse_unsupported(spec: &Spec) -> Result<()> {
         (!spec.mounts.is_empty(), "a mount"),
         (spec.network != Network::Host, "a network of its own"),
         (matches!(spec.root, Root::Directory(_)), "a directory as its root"),
+        (matches!(spec.root, Root::Image(_)), "an image as its root"),
+        (spec.runtime.is_some(), "a runtime"),
     ];
     match asked.into_iter().find(|(is_asked, _)| *is_asked) {
         None => Ok(()),

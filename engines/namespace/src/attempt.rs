@@ -5,6 +5,7 @@
 
 use std::{fs, io, os::fd::AsFd as _, path::Path, time::Duration};
 
+use atoll_agent_client::private::Private;
 use atoll_engine::{Error, Limits, Result, Spec};
 use atoll_launcher::{Failure, Step};
 
@@ -13,9 +14,7 @@ use crate::{
     launch::{Refusal, launch},
     limits::{Means, bounds},
     maker::Maker,
-    plan,
-    private::Private,
-    process,
+    plan, process,
 };
 
 /// Gives up after so long.

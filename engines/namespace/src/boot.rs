@@ -51,6 +51,8 @@ pub(crate) fn boot(
         env: variables(spec),
         disk: HOME.to_owned(),
         landlock: if weak(Weakness::Landlock) { Vec::new() } else { places(spec) },
+        // They have a control group of their own.
+        oom_score: None,
     }
 }
 

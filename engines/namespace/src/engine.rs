@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use atoll_agent_client::{AgentSandbox, agent_memfd, cgroup::Host};
+use atoll_agent_client::{AgentSandbox, agent_memfd, cgroup::Host, private::Private};
 use atoll_engine::{
     Engine, Error, ErrorKind, Isolation, Limits, Probe, Result, Sandbox, SandboxId, Spec,
 };
@@ -21,9 +21,7 @@ use crate::{
     limits::{self, Bounds, Means},
     maker::Maker,
     place::Place,
-    plan,
-    private::Private,
-    probe,
+    plan, probe,
     process::Identity,
     record::Record,
     sandbox::{Watch, clear},
@@ -183,7 +181,8 @@ fn start(
     let lease = maker.lease(config).map_err(|error| {
         Error::new(ErrorKind::Exhausted, "no ids are left for a sandbox").because(error)
     })?;
-    let private = Private::find(config).map_err(internal("the engine's own place is not there"))?;
+    let private = Private::find(&config.state_dir, config.private.clone())
+        .map_err(internal("the engine's own place is not there"))?;
     let mut plan = plan::plan(spec, bounds, lease.ids, &private, &config.weaknesses)?;
 
     let limited = internal("the control groups cannot be made");

@@ -17,7 +17,6 @@ mod limits;
 mod maker;
 mod place;
 mod plan;
-mod private;
 mod probe;
 mod process;
 mod record;

@@ -5,13 +5,12 @@ use std::{
     path::{Component, Path},
 };
 
-use atoll_agent_client::seal;
+use atoll_agent_client::{private::Private, seal};
 use atoll_engine::{Error, Mount, Network, Result, Root, Spec};
 use atoll_launcher::{Bind, Ids, Plan, Weakness};
 
 use crate::{
     limits::Bounds,
-    private::Private,
     root::{self, GUEST, HOME, Parts, WRITABLE},
 };
 
@@ -34,6 +33,9 @@ pub(crate) fn plan(
 ) -> Result<Plan> {
     if spec.network != Network::Loopback {
         return Err(Error::unsupported("the namespace engine gives no network beyond loopback"));
+    }
+    if spec.runtime.is_some() {
+        return Err(Error::unsupported("the namespace engine has no runtime to choose"));
     }
     let mut parts = Parts::common(HOSTNAME);
     let lower = match &spec.root {
@@ -58,6 +60,9 @@ pub(crate) fn plan(
             return Err(Error::unsupported(
                 "the namespace engine makes no virtual environment as a root",
             ));
+        }
+        Root::Image(_) => {
+            return Err(Error::unsupported("the namespace engine has no image as a root"));
         }
     };
     if spec.mounts.len() > MOST_MOUNTS {

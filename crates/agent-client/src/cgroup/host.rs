@@ -20,12 +20,17 @@ pub struct Host {
 impl Host {
     /// Looks at this host's mounts. What this process may not write in is not there.
     pub fn find() -> io::Result<Self> {
-        let text = fs::read_to_string("/proc/self/mountinfo")?;
-        let mut host = Self::of(&text, |mount| {
-            fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default()
-        });
+        let mut host = Self::seen()?;
         host.mounts.retain(|_, mount| access(&**mount, Access::WRITE_OK).is_ok());
         Ok(host)
+    }
+
+    /// The same, with what may only be read.
+    pub(super) fn seen() -> io::Result<Self> {
+        let text = fs::read_to_string("/proc/self/mountinfo")?;
+        Ok(Self::of(&text, |mount| {
+            fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default()
+        }))
     }
 
     /// Reads `mountinfo`; `controllers` tells what a version 2 mount offers.

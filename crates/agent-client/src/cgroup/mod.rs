@@ -9,6 +9,7 @@
 
 mod host;
 mod kill;
+mod of;
 mod v1;
 mod v2;
 

@@ -8,7 +8,7 @@ use std::{
 
 use atoll_agent_protocol::message::{Rlimit, User};
 use rustix::{
-    fs::Mode,
+    fs::{Mode, OFlags, openat},
     io::write,
     process::{DumpableBehavior, chdir, ioctl_tiocsctty, set_dumpable_behavior, setsid, umask},
     thread::{
@@ -39,6 +39,8 @@ pub(crate) struct Guests {
     pub(crate) files: (u64, u64),
     /// Numbers below this are for the agent's processes; see [`super::numbers`].
     pub(crate) own_pids: i32,
+    /// Their `oom_score_adj`, if it is not to be the agent's.
+    pub(crate) oom_score: Option<i32>,
 }
 
 /// What a guest was about when it failed, as told over a pipe.
@@ -148,6 +150,12 @@ fn connect(stdio: &[OwnedFd; 3], error: BorrowedFd<'_>, guests: &Guests) -> Outc
 
     for cgroup in &guests.cgroups {
         at(Step::ControlGroup, write(cgroup, b"0"))?;
+    }
+    if let Some(score) = guests.oom_score {
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = openat(&guests.proc, "self/oom_score_adj", flags, Mode::empty());
+        let written = file.and_then(|file| write(&file, score.to_string().as_bytes()));
+        at(Step::Limits, written)?;
     }
     for (number, fd) in (0..).zip(stdio) {
         at(Step::Descriptors, sys::install_at(fd.as_fd(), number, true))?;

@@ -34,7 +34,7 @@ struct Report {
 
 pub(crate) async fn run(_: Arguments, invocation: &Invocation) -> Result<u8> {
     let settings = invocation.settings();
-    let engines = registry::describe(&settings.data_dir).await;
+    let engines = registry::describe(settings).await;
     let default = settings.sessions.engine.clone();
     let healthy = engines.iter().any(|engine| engine.name == default && engine.available);
     let report = Report {

@@ -1,7 +1,9 @@
 //! Every engine there is, in one place.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
+use atoll_config::Settings;
+use atoll_docker::DockerEngine;
 use atoll_engine::Engine;
 use atoll_local::LocalEngine;
 use atoll_namespace::NamespaceEngine;
@@ -10,19 +12,30 @@ use atoll_types::engine::EngineInfo;
 use super::Place;
 
 /// The engines, each with its own directory of the data directory.
-pub(crate) fn engines(place: &Place) -> Vec<Arc<dyn Engine>> {
+pub(crate) fn engines(place: &Place, settings: &Settings) -> Vec<Arc<dyn Engine>> {
+    // What other servers keep is not for this one's guests either.
+    let private = vec![place.directory().to_owned(), "/run/atoll".into()];
     let namespace = atoll_namespace::Config {
-        // What other servers keep is not for this one's guests either.
-        private: vec![place.directory().to_owned(), "/run/atoll".into()],
+        private: private.clone(),
         ..atoll_namespace::Config::new(place.engine("namespace"))
     };
+    let docker = atoll_docker::Config {
+        private,
+        host: settings.engines.docker.host.clone(),
+        credentials: settings.engines.docker.credentials.clone(),
+        ..atoll_docker::Config::new(place.engine("docker"))
+    };
     let local = atoll_local::Config::new(place.engine("local"));
-    vec![Arc::new(NamespaceEngine::new(namespace)), Arc::new(LocalEngine::new(local))]
+    vec![
+        Arc::new(NamespaceEngine::new(namespace)),
+        Arc::new(DockerEngine::new(docker)),
+        Arc::new(LocalEngine::new(local)),
+    ]
 }
 
 /// What each engine says of this host, asked directly.
-pub(crate) async fn describe(data: &Path) -> Vec<EngineInfo> {
-    let engines = engines(&Place::new(data));
+pub(crate) async fn describe(settings: &Settings) -> Vec<EngineInfo> {
+    let engines = engines(&Place::new(&settings.data_dir), settings);
     let mut described = Vec::new();
     for engine in engines {
         let probe = engine.probe().await;

@@ -131,7 +131,8 @@ fn tls(settings: &Settings) -> Result<Option<Tls>> {
 
 async fn open(place: &Place, settings: &Settings) -> Result<Service> {
     let store = Store::open(&place.store()).await.doing(|| "cannot open the records".into())?;
-    let engines = registry::engines(place).into_iter().fold(Engines::new(), Engines::with);
+    let engines =
+        registry::engines(place, settings).into_iter().fold(Engines::new(), Engines::with);
     Service::open(store, engines, decided(settings)).await.map_err(|error| {
         let failure = Failure::new(error.message);
         error.hint.into_iter().fold(failure, Failure::hint)

@@ -9,10 +9,10 @@ use std::{
 
 use super::{
     Failure, Stage,
-    case::{CaseResult, cases, check, same, unless_refused},
+    case::{CaseResult, cases, check, fails, same, unless_refused},
     scratch::{Doomed, Scratch, fresh_id, text},
 };
-use crate::{Command, ErrorKind, Isolation, Root, Spec};
+use crate::{Command, ErrorKind, Image, Isolation, Root, Spec};
 
 cases![
     variables_come_from_the_spec_and_the_command,
@@ -27,6 +27,8 @@ cases![
     directories_besides_the_programs_are_shown,
     a_directory_can_be_the_root,
     a_virtual_environment_can_be_the_root,
+    an_image_that_is_not_here_is_not_found,
+    a_runtime_nobody_has_is_refused,
 ];
 
 /// What a sandbox may have of its own, besides what a spec and a command give.
@@ -217,4 +219,34 @@ async fn a_virtual_environment_can_be_the_root(stage: Stage) -> CaseResult {
     let program = "import sys; print(sys.prefix != sys.base_prefix)";
     let output = crate::exec(&sandbox, Command::new(["python", "-c", program]), None).await?;
     same("in a virtual environment", text(&output.stdout), "True\n".into())
+}
+
+async fn an_image_that_is_not_here_is_not_found(stage: Stage) -> CaseResult {
+    let id = fresh_id();
+    let _doomed = Doomed::new(&stage, &id);
+    let root = Root::Image(Image::Reference("atoll.invalid/no-such-image:none".into()));
+
+    let created = stage.engine().create(&id, &Spec { root, ..stage.spec() }).await;
+
+    let created = match created {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            check(error.advice().is_some(), || "it does not say how to get it".into())?;
+            Err(error)
+        }
+        created => Ok(unless_refused("image", created)?),
+    };
+    fails("create", ErrorKind::NotFound, created)?;
+    same("listed", stage.engine().list().await?.contains(&id), false)
+}
+
+async fn a_runtime_nobody_has_is_refused(stage: Stage) -> CaseResult {
+    let id = fresh_id();
+    let _doomed = Doomed::new(&stage, &id);
+    let spec = Spec { runtime: Some("no-such-runtime".into()), ..stage.spec() };
+
+    let created = stage.engine().create(&id, &spec).await;
+
+    let message = fails("create", ErrorKind::Unsupported, created)?;
+    check(message.contains("runtime"), || format!("another refusal: {message}"))?;
+    same("listed", stage.engine().list().await?.contains(&id), false)
 }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use tokio::{runtime::Handle, task::JoinHandle, time};
 
 use super::{Failure, case::CaseResult};
-use crate::{Engine, Isolation, Network, Result, SandboxId, Spec};
+use crate::{Engine, Isolation, Network, Result, Root, SandboxId, Spec};
 
 type MakeEngine = Arc<dyn Fn(&Path) -> Arc<dyn Engine> + Send + Sync>;
 type Census = Arc<dyn Fn(&Path) -> Result<(), String> + Send + Sync>;
@@ -24,6 +24,7 @@ pub struct Subject {
     pub(super) census: Option<Census>,
     pub(super) unsupported: &'static str,
     pub(super) deadline: Duration,
+    root: Root,
 }
 
 /// What a case is given.
@@ -44,7 +45,13 @@ impl Subject {
         make: impl Fn(&Path) -> Arc<dyn Engine> + Send + Sync + 'static,
         unsupported: &'static str,
     ) -> Self {
-        Self { make: Arc::new(make), census: None, unsupported, deadline: Duration::from_secs(45) }
+        Self {
+            make: Arc::new(make),
+            census: None,
+            unsupported,
+            deadline: Duration::from_secs(45),
+            root: Spec::default().root,
+        }
     }
 
     /// Adds a look, after all cases, at what only this engine knows it could leave.
@@ -54,6 +61,13 @@ impl Subject {
         census: impl Fn(&Path) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         self.census = Some(Arc::new(census));
+        self
+    }
+
+    /// What sandboxes start from, where that is not the host's own programs.
+    #[must_use]
+    pub fn root(mut self, root: Root) -> Self {
+        self.root = root;
         self
     }
 
@@ -97,9 +111,10 @@ impl Stage {
 
     /// What every case starts from: as little trust as the engine takes.
     pub(super) fn spec(&self) -> Spec {
+        let spec = Spec { root: self.subject.root.clone(), ..Spec::default() };
         match self.engine.isolation() {
-            Isolation::None => Spec { trusted: true, network: Network::Host, ..Spec::default() },
-            Isolation::Kernel | Isolation::Machine => Spec::default(),
+            Isolation::None => Spec { trusted: true, network: Network::Host, ..spec },
+            Isolation::Kernel | Isolation::Machine => spec,
         }
     }
 

@@ -66,6 +66,7 @@ impl Service {
             mounts: environment.mounts.iter().cloned().chain(mounts).collect(),
             network: environment.network(engine.isolation()),
             trusted: wish.trusted,
+            runtime: environment.runtime.clone(),
         };
         let kept = Kept { limits, mounts: wish.mounts, trusted: wish.trusted };
         let permit = Some(self.permit()?);

@@ -10,17 +10,15 @@ use std::{
 
 use atoll_engine::{Error, Result};
 
-use crate::config::Config;
-
 /// Directories, without links in their paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Private(Vec<PathBuf>);
+pub struct Private(Vec<PathBuf>);
 
 impl Private {
-    /// The state directory, which must be there, and those of the operator that are.
-    pub(crate) fn find(config: &Config) -> io::Result<Self> {
-        let mut found = vec![fs::canonicalize(&config.state_dir)?];
-        for path in &config.private {
+    /// The engine's state directory, which must be there, and of the others those that are.
+    pub fn find(state: &Path, others: impl IntoIterator<Item = PathBuf>) -> io::Result<Self> {
+        let mut found = vec![fs::canonicalize(state)?];
+        for path in others {
             match fs::canonicalize(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 path => found.push(path?),
@@ -32,8 +30,8 @@ impl Private {
     /// What is to be covered in a mount of `host`, as paths in it. What is itself private is
     /// refused.
     ///
-    /// A comparison of paths is enough, for the launcher follows no link in `host`.
-    pub(crate) fn hidden_in(&self, host: &Path) -> Result<Vec<PathBuf>> {
+    /// A comparison of paths is enough, for engines follow no link in `host`.
+    pub fn hidden_in(&self, host: &Path) -> Result<Vec<PathBuf>> {
         if host.components().any(|part| part == Component::ParentDir) {
             return Err(Error::invalid("a directory to be shown has a path with `..`"));
         }
@@ -89,10 +87,8 @@ mod tests {
         let (real, link) = (place.path().join("real"), place.path().join("link"));
         fs::create_dir(&real).unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
-        let mut config = Config::new(&link);
-        config.private = vec![place.path().join("not there")];
 
-        let private = Private::find(&config).unwrap();
+        let private = Private::find(&link, [place.path().join("not there")]).unwrap();
 
         assert_eq!(private, Private(vec![fs::canonicalize(&real).unwrap()]));
     }
