@@ -30,12 +30,15 @@ pub(crate) struct Environment {
     pub name: String,
     pub engine: Option<String>,
     pub env: BTreeMap<String, String>,
+    /// What its file says, completed by the server's defaults.
     pub limits: Limits,
     pub mounts: Vec<Mount>,
     pub language: String,
     pub languages: Languages,
     /// The OCI runtime, on engines that leave a choice.
     pub runtime: Option<String>,
+    /// What its file says.
+    asked: Limits,
     aliases: Vec<String>,
     description: String,
     network: Option<Network>,
@@ -138,6 +141,12 @@ impl Environments {
 }
 
 impl Environment {
+    /// The limits its file asks for, within the operator's: an engine that cannot hold one of them
+    /// refuses, as if the client had asked.
+    pub(crate) fn asked(&self, most: &Limits) -> Limits {
+        limits::least(self.asked, most)
+    }
+
     fn parse(name: &str, text: &str, defaults: Limits) -> Result<Self> {
         let wrong = |why: String| Error::invalid(format!("environment `{name}`: {why}"));
         let described: Described =
@@ -170,6 +179,7 @@ impl Environment {
             name: name.to_owned(),
             engine: described.engine,
             env: described.env,
+            asked: described.limits,
             limits: described.limits.or(defaults),
             mounts: mounts.collect::<Result<_>>()?,
             language: described.language,

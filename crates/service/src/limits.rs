@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use atoll_engine::{MAX_OUTPUT, Probe};
 use atoll_types::{
-    engine::Strength,
+    engine::{Grade, Strength},
     limits::Limits,
     quantity::{Size, Span},
 };
@@ -83,23 +83,41 @@ fn too_large(field: &str, asked: &str, most: &str) -> Error {
 }
 
 /// What was asked for, completed by `defaults` as far as this engine can hold them: a limit that
-/// nobody asked for is left out where the engine would refuse it.
-pub(crate) fn resolve(asked: Limits, defaults: Limits, most: &Limits, probe: &Probe) -> Limits {
+/// nobody asked for is left out where the engine would refuse it. Also tells which do not hold
+/// fully, and which were left out.
+pub(crate) fn resolve(
+    asked: Limits,
+    defaults: Limits,
+    most: &Limits,
+    probe: &Probe,
+) -> (Limits, Vec<Grade>) {
+    let wanted = asked.or(least(defaults, most));
     let refused = |limit: &str| {
         probe.grades.iter().any(|grade| grade.limit == limit && grade.strength == Strength::Refused)
     };
-    let mut defaults = least(defaults, most);
-    defaults.memory = defaults.memory.filter(|_| !refused("memory"));
-    defaults.cpus = defaults.cpus.filter(|_| !refused("cpus"));
-    defaults.cpu_time = defaults.cpu_time.filter(|_| !refused("cpu_time"));
-    defaults.pids = defaults.pids.filter(|_| !refused("pids"));
-    defaults.open_files = defaults.open_files.filter(|_| !refused("open_files"));
-    defaults.disk = defaults.disk.filter(|_| !refused("disk"));
-    asked.or(defaults)
+    let mut limits = wanted;
+    limits.memory = wanted.memory.filter(|_| asked.memory.is_some() || !refused("memory"));
+    limits.cpus = wanted.cpus.filter(|_| asked.cpus.is_some() || !refused("cpus"));
+    limits.cpu_time = wanted.cpu_time.filter(|_| asked.cpu_time.is_some() || !refused("cpu_time"));
+    limits.pids = wanted.pids.filter(|_| asked.pids.is_some() || !refused("pids"));
+    limits.open_files =
+        wanted.open_files.filter(|_| asked.open_files.is_some() || !refused("open_files"));
+    limits.disk = wanted.disk.filter(|_| asked.disk.is_some() || !refused("disk"));
+    let said = |limit: &str| match limit {
+        "memory" => wanted.memory.is_some(),
+        "cpus" => wanted.cpus.is_some(),
+        "cpu_time" => wanted.cpu_time.is_some(),
+        "pids" => wanted.pids.is_some(),
+        "open_files" => wanted.open_files.is_some(),
+        "disk" => wanted.disk.is_some(),
+        _ => false,
+    };
+    let weaker = |grade: &&Grade| grade.strength != Strength::Full && said(&grade.limit);
+    (limits, probe.grades.iter().filter(weaker).cloned().collect())
 }
 
 /// Defaults never exceed the operator's maxima.
-fn least(defaults: Limits, most: &Limits) -> Limits {
+pub(crate) fn least(defaults: Limits, most: &Limits) -> Limits {
     fn min<T: PartialOrd>(one: Option<T>, most: Option<T>) -> Option<T> {
         match (one, most) {
             (Some(one), Some(most)) if one > most => Some(most),
@@ -119,8 +137,6 @@ fn least(defaults: Limits, most: &Limits) -> Limits {
 
 #[cfg(test)]
 mod tests {
-    use atoll_types::engine::Grade;
-
     use super::*;
     use crate::Code;
 
@@ -174,18 +190,36 @@ mod tests {
         let probe = Probe { grades: vec![grade("memory"), grade("disk")], facts: vec![] };
         let asked = Limits { disk: Some(Size(1 << 20)), ..Limits::default() };
 
-        let limits = resolve(asked, DEFAULTS, &Limits::default(), &probe);
+        let (limits, grades) = resolve(asked, DEFAULTS, &Limits::default(), &probe);
 
         assert_eq!(limits.memory, None);
         assert_eq!(limits.disk, Some(Size(1 << 20)));
         assert_eq!(limits.pids, DEFAULTS.pids);
+        assert_eq!(grades, probe.grades);
+    }
+
+    #[test]
+    fn a_limit_nobody_wants_is_not_graded() {
+        let weak =
+            |limit: &str, strength| Grade { limit: limit.to_owned(), strength, by: String::new() };
+        let grades = vec![
+            weak("cpus", Strength::Refused),
+            weak("pids", Strength::Weak),
+            weak("memory", Strength::Full),
+            weak("timeout", Strength::Weak),
+        ];
+        let probe = Probe { grades, facts: vec![] };
+
+        let (_, graded) = resolve(Limits::default(), DEFAULTS, &Limits::default(), &probe);
+
+        assert_eq!(graded, [weak("pids", Strength::Weak)]);
     }
 
     #[test]
     fn defaults_stay_below_the_maxima() {
         let most = Limits { memory: Some(Size(1 << 20)), ..Limits::default() };
 
-        let limits = resolve(Limits::default(), DEFAULTS, &most, &Probe::default());
+        let (limits, _) = resolve(Limits::default(), DEFAULTS, &most, &Probe::default());
 
         assert_eq!(limits.memory, Some(Size(1 << 20)));
     }

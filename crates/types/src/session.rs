@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    engine::Grade,
     id::{SandboxId, SessionId},
     limits::Limits,
     quantity::Span,
@@ -88,6 +89,10 @@ pub struct Session {
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
     pub limits: Limits,
+    /// How its limits hold, where they do not hold fully. One that is `refused` is a default of the
+    /// server's that the engine cannot hold there: nobody asked for it, and it was left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grades: Vec<Grade>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
 }

@@ -2,6 +2,7 @@
 
 use atoll_client::{Client, Filter};
 use atoll_types::{
+    engine::Strength,
     id::SessionId,
     quantity::Span,
     session::{Metrics, Session, State},
@@ -250,6 +251,14 @@ fn text(printer: Printer, shown: &Shown) -> String {
         if let Some(time) = metrics.cpu_time {
             rows.push(("processor time", format!("{:.2}s", time.0.as_secs_f64())));
         }
+    }
+    for grade in &session.grades {
+        let how = match grade.strength {
+            Strength::Refused => "not limited",
+            Strength::Weak => "limited weakly",
+            Strength::Full => "limited",
+        };
+        rows.push((how, format!("{}: {}", grade.limit, grade.by)));
     }
     for (name, value) in &session.metadata {
         rows.push(("metadata", format!("{}={}", words::printable(name), words::printable(value))));

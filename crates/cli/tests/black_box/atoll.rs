@@ -159,7 +159,7 @@ impl Drop for Running {
 }
 
 /// Reads a command's output and waits for its end; one that hangs is killed, and the case fails.
-fn finish(mut child: Child) -> Ended {
+pub(crate) fn finish(mut child: Child) -> Ended {
     let read = |mut from: Box<dyn std::io::Read + Send>| {
         std::thread::spawn(move || {
             let mut all = Vec::new();

@@ -8,6 +8,7 @@
 mod atoll;
 mod daemon;
 mod files;
+mod ordinary;
 mod ports;
 mod run;
 mod serve;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         ports::CASES,
         daemon::CASES,
         serve::CASES,
+        ordinary::CASES,
     ]
     .concat();
     let ignored = !rustix::process::geteuid().is_root() && !engines_required();

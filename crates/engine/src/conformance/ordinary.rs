@@ -18,14 +18,16 @@ use std::{
     },
     path::Path,
     process::{Command, ExitCode},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
 use tempfile::TempDir;
 
-/// Users no host has, one of them chosen by the test program's own number: two at one time share
-/// none.
+/// Users no host has, chosen by the test program's own number and one after the other: no two at
+/// one time are the same.
 const FIRST: u32 = 700_000;
-const USERS: u32 = 100_000;
+const USERS: u32 = 20_000_000;
+const EACH: u32 = 256;
 
 /// What of its surroundings the ordinary user's program keeps.
 const KEPT: [&str; 3] = ["ATOLL_REQUIRE_ENGINES", "RUST_BACKTRACE", "PATH"];
@@ -68,7 +70,9 @@ pub struct Home {
 
 impl Home {
     pub fn new() -> io::Result<Self> {
-        let user = FIRST + std::process::id() % USERS;
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed) % EACH;
+        let user = FIRST + std::process::id().wrapping_mul(EACH) % USERS + number;
         let place = tempfile::Builder::new().prefix("atoll-user.").tempdir()?;
         fs::set_permissions(place.path(), Permissions::from_mode(0o755))?;
         for name in ["home", "tmp", "run"] {

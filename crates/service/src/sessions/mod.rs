@@ -8,6 +8,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use atoll_store::{SessionRecord, SessionsQuery};
 use atoll_types::{
+    engine::Grade,
     id::SessionId,
     limits::Limits,
     quantity::Span,
@@ -49,6 +50,9 @@ pub struct SessionFilter {
 pub(crate) struct Kept {
     #[serde(default)]
     pub limits: Limits,
+    /// Of limits that do not hold fully.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grades: Vec<Grade>,
     #[serde(default)]
     pub mounts: Vec<MountRequest>,
     #[serde(default)]
@@ -192,6 +196,7 @@ pub(crate) fn show(record: SessionRecord) -> Session {
         created_at: record.created,
         expires_at: record.expires,
         limits: kept.limits,
+        grades: kept.grades,
         metadata: record.metadata,
     }
 }

@@ -56,7 +56,9 @@ impl Service {
         let mounts = self.check_mounts(&wish.mounts).await?;
         // Says why, and what to do, when the engine does not work here. No other takes its place.
         let probe = self.probe(engine.as_ref()).await?;
-        let limits = limits::resolve(wish.limits, environment.limits, &settings.max_limits, &probe);
+        let asked = wish.limits.or(environment.asked(&settings.max_limits));
+        let (limits, grades) =
+            limits::resolve(asked, environment.limits, &settings.max_limits, &probe);
         let mut env = environment.env.clone();
         env.extend(wish.env);
         let spec = Spec {
@@ -68,7 +70,7 @@ impl Service {
             trusted: wish.trusted,
             runtime: environment.runtime.clone(),
         };
-        let kept = Kept { limits, mounts: wish.mounts, trusted: wish.trusted };
+        let kept = Kept { limits, grades, mounts: wish.mounts, trusted: wish.trusted };
         let permit = Some(self.permit()?);
         Ok(Made { sandbox_id: crate::id::sandbox(), engine, environment, spec, kept, permit })
     }
