@@ -11,7 +11,8 @@ fn main() -> ExitCode {
     }
     let subject = Subject::new(
         |directory| Arc::new(NamespaceEngine::new(Config::new(directory))),
-        include_str!("unsupported_ordinary.txt"),
+        // What root is refused too, and more.
+        concat!(include_str!("unsupported.txt"), include_str!("unsupported_ordinary.txt")),
     );
     conformance::run(&subject.census(nothing_is_left))
 }
