@@ -12,7 +12,7 @@ use crate::{
     access::{self, Access, Caller, Routes},
     archives, e2b, engines, environments,
     error::Error,
-    executions, files, keys, observe, origin, ports, processes, server, sessions,
+    executions, files, keys, observe, origin, ports, processes, server, sessions, terminal,
 };
 
 /// What the server's operator decides about its surface.
@@ -48,6 +48,7 @@ pub(crate) struct App {
     pub(crate) service: Service,
     pub(crate) settings: Arc<Settings>,
     pub(crate) started_at: Timestamp,
+    pub(crate) terminals: terminal::Room,
 }
 
 impl App {
@@ -65,7 +66,12 @@ impl App {
 ///
 /// A request without a [`Peer`](crate::Peer) is taken for one from TCP.
 pub fn router(service: Service, settings: Settings) -> Router {
-    let app = App { service, settings: Arc::new(settings), started_at: Timestamp::now() };
+    let app = App {
+        service,
+        settings: Arc::new(settings),
+        started_at: Timestamp::now(),
+        terminals: terminal::Room::default(),
+    };
     let gate = |access| middleware::from_fn_with_state((app.clone(), access), access::admit);
     routes()
         .into_router(&app)
@@ -84,6 +90,7 @@ pub(crate) fn routes() -> Routes {
         .and(archives::routes())
         .and(processes::routes())
         .and(ports::routes())
+        .and(terminal::routes())
         .and(engines::routes())
         .and(environments::routes())
         .and(keys::routes())

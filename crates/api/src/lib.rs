@@ -8,6 +8,7 @@
 //! - *Executions* are dropped with their client: the program and all it started end.
 //! - *Making and ending a session* go on without their client, in the service; one made for a
 //!   client that left is removed again, since nobody can know its id.
+//! - *Terminals* go on without anyone looking.
 //! - *Everything else* is dropped where it is; a file is written whole or not at all.
 
 mod access;
@@ -33,6 +34,7 @@ mod processes;
 mod serve;
 mod server;
 mod sessions;
+mod terminal;
 mod upgrade;
 mod wording;
 

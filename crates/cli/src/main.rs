@@ -13,6 +13,7 @@ mod progress;
 mod report;
 mod server;
 mod signal;
+mod terminal;
 mod witness;
 mod words;
 
@@ -81,6 +82,7 @@ async fn dispatch(arguments: Arguments, surroundings: Surroundings) -> Result<En
     let code = match command {
         Command::Run(arguments) => return commands::run::run(arguments, invocation).await,
         Command::Exec(arguments) => return commands::exec::run(arguments, invocation).await,
+        Command::Sh(arguments) => return commands::sh::run(arguments, invocation).await,
         Command::Cp(arguments) => return commands::cp::run(arguments, invocation).await,
         Command::PortForward(arguments) => commands::port_forward::run(arguments, invocation).await,
         Command::Session(command) => commands::session::run(command, invocation).await,

@@ -19,6 +19,7 @@ mod query;
 mod server;
 mod sessions;
 mod sse;
+mod terminal;
 mod trust;
 mod upgrade;
 
@@ -27,5 +28,6 @@ pub use error::{Error, Refused, Result};
 pub use events::{Event, Events};
 pub use files::Download;
 pub use sessions::Filter;
+pub use terminal::{Opening, Shown, Terminal, TerminalInput, TerminalOutput};
 pub use trust::Trust;
 pub use upgrade::Tunnel;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use atoll_engine::{Events, Offsets, Outcome};
 use atoll_types::{
+    execution::CommandLine,
     id::{ProcessId, SessionId},
     process::{Process, ProcessEnd, StartProcess, TerminalSize},
     quantity::Span,
@@ -13,7 +14,7 @@ use futures_util::StreamExt as _;
 use jiff::Timestamp;
 
 use crate::{
-    Error, Result, Service, clock,
+    Code, Error, Result, Service, clock,
     executions::{Plan, Wanted, missing},
     id, limits,
 };
@@ -50,6 +51,21 @@ impl Service {
             Ok(Process { id: process, command: argv, started_at, terminal, end: None })
         });
         task.await.map_err(|error| Error::internal("the start broke off").because(error))?
+    }
+
+    /// Starts the session's shell with a terminal: `bash` if it has one, else `sh`.
+    pub async fn start_shell(&self, id: &SessionId, size: TerminalSize) -> Result<Process> {
+        let shell = |name: &str| StartProcess {
+            command: Some(CommandLine::Words(vec![name.to_owned()])),
+            terminal: Some(size),
+            ..StartProcess::default()
+        };
+        match self.start_process(id, shell("bash")).await {
+            Err(error) if error.code == Code::ProgramMissing => {
+                self.start_process(id, shell("sh")).await
+            }
+            started => started,
+        }
     }
 
     /// Lists a session's processes, oldest first.

@@ -20,4 +20,5 @@ pub mod quantity;
 pub mod search;
 pub mod server;
 pub mod session;
+pub mod terminal;
 pub mod watch;

@@ -1,6 +1,10 @@
 use std::collections::BTreeSet;
 
-use atoll_types::{error::ErrorBody, key::Scope};
+use atoll_types::{
+    error::ErrorBody,
+    key::Scope,
+    terminal::{TerminalControl, TerminalEvent},
+};
 use utoipa::{
     Modify, OpenApi,
     openapi::{
@@ -20,7 +24,7 @@ use crate::{access::Access, app::routes, *};
 #[derive(OpenApi)]
 #[openapi(
     info(title = "Atoll", description = "A sandbox for code nobody has read yet."),
-    components(schemas(ErrorBody)),
+    components(schemas(ErrorBody, TerminalControl, TerminalEvent)),
     paths(
         sessions::create, sessions::list, sessions::show, sessions::remove,
         sessions::set_timeout, sessions::metrics,
@@ -31,6 +35,7 @@ use crate::{access::Access, app::routes, *};
         processes::start, processes::list, processes::show, processes::kill, processes::attach,
         processes::write_stdin, processes::close_stdin, processes::signal, processes::resize,
         ports::list, ports::tunnel, ports::proxy, ports::proxy_root,
+        terminal::attach,
         engines::list, environments::list, keys::create, keys::list, keys::remove,
         e2b::execute, e2b::read, e2b::write, e2b::list,
         server::health, server::version, server::metrics, server::description,

@@ -12,4 +12,5 @@ mod processes;
 mod server;
 mod sessions;
 mod sockets;
+mod terminals;
 mod world;

@@ -18,7 +18,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 use crate::world::{PATIENCE, World};
 
 /// A server that ends with the world's `closing`.
-async fn tcp(world: &World, tls: Option<Tls>) -> (u16, JoinHandle<()>) {
+pub(crate) async fn tcp(world: &World, tls: Option<Tls>) -> (u16, JoinHandle<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let listeners = vec![Listener::Tcp(listener, tls)];
@@ -64,6 +64,7 @@ async fn tour(client: &Client) {
 
     files(client, id).await;
     processes(client, id).await;
+    crate::terminals::tour(client, id).await;
 
     let code = e2b::Execute {
         session_id: id.clone(),

@@ -29,6 +29,7 @@ use crate::commands;
   atoll run --here script.py -- --fast     a file, with this directory to read
   atoll session create                     a sandbox that stays
   atoll exec SESSION -- sh -c 'ls -la'     something in it
+  atoll sh SESSION                         a terminal in it
   atoll doctor                             what this machine gives
 
 With no server running, commands start a private one that ends by itself when idle."
@@ -67,6 +68,7 @@ pub(crate) struct Globals {
 pub(crate) enum Command {
     Run(commands::run::Arguments),
     Exec(commands::exec::Arguments),
+    Sh(commands::sh::Arguments),
     Cp(commands::cp::Arguments),
     PortForward(commands::port_forward::Arguments),
     #[command(subcommand)]

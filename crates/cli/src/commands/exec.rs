@@ -5,11 +5,13 @@ use clap::Args;
 
 use crate::{
     arguments::Pair,
+    commands::sh::{Place, Target},
     failure::Result,
     follow::{self, Followed},
     invocation::Invocation,
     output::Output,
     signal::{End, Stop},
+    terminal::{DetachKeys, Tty},
 };
 
 /// Run a command in a session
@@ -22,7 +24,8 @@ Examples:
   atoll exec SESSION -- ls -la
   atoll exec SESSION -- sh -c 'echo $HOME | tee home.txt'
   atoll exec SESSION -l python -c 'print(open(\"home.txt\").read())'
-  atoll exec SESSION --cwd project --timeout 5m -- make"
+  atoll exec SESSION --cwd project --timeout 5m -- make
+  atoll exec -t SESSION -- top"
 )]
 pub(crate) struct Arguments {
     #[arg(value_name = "SESSION")]
@@ -43,14 +46,23 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME")]
     timeout: Option<Span>,
     /// Do not pass standard input on
-    #[arg(long)]
+    #[arg(long, conflicts_with = "tty")]
     no_stdin: bool,
+    /// Give it a terminal, and this one to be used by it, as `atoll sh` does
+    #[arg(long, short)]
+    tty: bool,
+    /// Pass standard input on, which is done anyway
+    #[arg(long, short, hide = true)]
+    interactive: bool,
     /// The program and its arguments; with --code, the code's arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "code")]
     command: Vec<String>,
 }
 
 pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result<End> {
+    if arguments.tty {
+        return with_terminal(arguments, invocation).await;
+    }
     let mut stop = Stop::new()?;
     let client = invocation.client().await?;
     let session = arguments.session.clone();
@@ -75,6 +87,19 @@ pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result
             Ok(End::Code(follow::UNREAD))
         }
     }
+}
+
+async fn with_terminal(arguments: Arguments, invocation: &Invocation) -> Result<End> {
+    let size = Tty::size_of_here()?;
+    let mut stop = Stop::new()?;
+    let client = invocation.client().await?;
+    let session = arguments.session.clone();
+    let start = StartProcess { terminal: Some(size), ..start(arguments) };
+    let process = client.start_process(&session, &start).await?.id;
+    let place = Place { client: &client, session: &session, invocation };
+    let target = Target::New(process);
+    let (visit, process) = place.visit(target, size, DetachKeys::default(), &mut stop).await?;
+    place.end(visit, process)
 }
 
 fn start(arguments: Arguments) -> StartProcess {

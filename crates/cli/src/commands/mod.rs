@@ -14,3 +14,4 @@ pub(crate) mod prune;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod session;
+pub(crate) mod sh;
