@@ -3,6 +3,7 @@
 mod arguments;
 mod commands;
 mod copy;
+mod doctor;
 mod failure;
 mod follow;
 mod invocation;

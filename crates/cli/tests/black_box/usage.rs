@@ -103,7 +103,11 @@ fn doctor() {
     let report: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
     let names: Vec<_> =
         report["engines"].as_array().unwrap().iter().map(|engine| &engine["name"]).collect();
-    assert_eq!(names, ["namespace", "local"]);
+    assert_eq!(names, ["namespace", "docker", "local"]);
+    assert_eq!(report["versions"][0]["name"], "kernel");
+    assert!(report["versions"][0]["version"].is_string(), "{report}");
+    assert_eq!(report["host"][0]["name"], "user namespaces");
+    assert_eq!(ended.code == 0, report["healthy"] == true, "{ended:?}");
     assert!(!atoll.path(".local").exists(), "looking changes nothing");
 }
 
