@@ -369,6 +369,7 @@ impl Sandbox for AgentSandbox {
                 argv: process.argv,
                 started: started.unwrap_or(SystemTime::UNIX_EPOCH),
                 terminal,
+                written: Offsets { stdout: process.stdout, stderr: process.stderr },
                 outcome,
             });
         }

@@ -428,6 +428,11 @@ pub struct Process {
     /// What its terminal was last set to, if it has one.
     #[prost(message, optional, tag = "6")]
     pub terminal: Option<TerminalSize>,
+    /// Bytes it has written so far, kept or not.
+    #[prost(uint64, tag = "10")]
+    pub stdout: u64,
+    #[prost(uint64, tag = "11")]
+    pub stderr: u64,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

@@ -7,11 +7,13 @@ mod doctor;
 mod failure;
 mod follow;
 mod invocation;
+mod journal;
 mod output;
 mod part;
 mod printer;
 mod progress;
 mod report;
+mod scroll;
 mod server;
 mod signal;
 mod terminal;
@@ -86,6 +88,8 @@ async fn dispatch(arguments: Arguments, surroundings: Surroundings) -> Result<En
         Command::Sh(arguments) => return commands::sh::run(arguments, invocation).await,
         Command::Cp(arguments) => return commands::cp::run(arguments, invocation).await,
         Command::PortForward(arguments) => commands::port_forward::run(arguments, invocation).await,
+        Command::Logs(arguments) => commands::logs::run(arguments, invocation).await,
+        Command::Ps(arguments) => commands::ps::run(arguments, invocation).await,
         Command::Session(command) => commands::session::run(command, invocation).await,
         Command::Serve(_) => commands::serve::run(invocation).await,
         Command::Daemon(command) => commands::daemon::run(command, invocation).await,

@@ -43,6 +43,11 @@ impl Output {
         if printer.json_asked_for() {
             return Self::Kept { stdout: Vec::new(), stderr: Vec::new() };
         }
+        Self::passed()
+    }
+
+    /// On as it comes, whatever was asked for.
+    pub(crate) fn passed() -> Self {
         Self::Passed(Passed {
             stdout: tokio::io::stdout(),
             stderr: tokio::io::stderr(),

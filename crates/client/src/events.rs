@@ -3,6 +3,7 @@
 use std::{
     pin::Pin,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use atoll_types::{
@@ -12,12 +13,16 @@ use atoll_types::{
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures_util::Stream;
+use tokio::time::{Instant, Sleep};
 
 use crate::{
     error::{Error, Refused, Result},
     files::Download,
     sse::{Message, Parser},
 };
+
+/// How long a server may say nothing; ours says something every fifteen seconds.
+const SILENCE: Duration = Duration::from_mins(1);
 
 /// One thing that happened to a process.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,12 +40,15 @@ pub enum Event {
 pub struct Events {
     bytes: Download,
     parser: Parser,
+    /// When a server that has said nothing must be gone: a living one says that it is alive.
+    silent: Pin<Box<Sleep>>,
     over: bool,
 }
 
 impl Events {
     pub(crate) fn new(bytes: Download) -> Self {
-        Self { bytes, parser: Parser::default(), over: false }
+        let silent = Box::pin(tokio::time::sleep(SILENCE));
+        Self { bytes, parser: Parser::default(), silent, over: false }
     }
 
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Result<Event>> {
@@ -50,7 +58,15 @@ impl Events {
                 Ok(None) => {}
                 Err(error) => return Poll::Ready(Err(Error::Garbled(error.to_string()))),
             }
-            match ready!(Pin::new(&mut self.bytes).poll_next(context)) {
+            let bytes = match Pin::new(&mut self.bytes).poll_next(context) {
+                Poll::Ready(bytes) => bytes,
+                Poll::Pending => {
+                    ready!(self.silent.as_mut().poll(context));
+                    return Poll::Ready(Err(Error::broken("the server says nothing any more")));
+                }
+            };
+            self.silent.as_mut().reset(Instant::now() + SILENCE);
+            match bytes {
                 Some(Ok(bytes)) => self.parser.push(&bytes),
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 None => {

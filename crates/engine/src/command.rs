@@ -7,6 +7,8 @@ use std::{
 
 use atoll_types::{execution::Reason, id::ProcessId, limits::LimitHit, process::TerminalSize};
 
+use crate::Offsets;
+
 /// The most output a command may be allowed, of each stream.
 pub const MAX_OUTPUT: u64 = 64 << 20;
 
@@ -47,6 +49,9 @@ pub struct Process {
     pub started: SystemTime,
     /// What its terminal was last set to from outside, if it has one.
     pub terminal: Option<TerminalSize>,
+    /// Bytes of each stream so far, whether they are still kept or not: where a reader is who has
+    /// read them all.
+    pub written: Offsets,
     /// None while it runs.
     pub outcome: Option<Outcome>,
 }

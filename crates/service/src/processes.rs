@@ -6,7 +6,7 @@ use atoll_engine::{Events, Offsets, Outcome};
 use atoll_types::{
     execution::CommandLine,
     id::{ProcessId, SessionId},
-    process::{Process, ProcessEnd, StartProcess, TerminalSize},
+    process::{Process, ProcessEnd, StartProcess, TerminalSize, Written},
     quantity::Span,
 };
 use bytes::Bytes;
@@ -48,7 +48,8 @@ impl Service {
             let started = live.sandbox.start(command).await;
             let process = started.map_err(|error| missing(&plan, error))?;
             let terminal = request.terminal;
-            Ok(Process { id: process, command: argv, started_at, terminal, end: None })
+            let written = Written::default();
+            Ok(Process { id: process, command: argv, started_at, terminal, written, end: None })
         });
         task.await.map_err(|error| Error::internal("the start broke off").because(error))?
     }
@@ -170,6 +171,7 @@ fn show(process: atoll_engine::Process) -> Process {
         command: process.argv,
         started_at: Timestamp::try_from(process.started).unwrap_or(Timestamp::UNIX_EPOCH),
         terminal: process.terminal,
+        written: Written { stdout: process.written.stdout, stderr: process.written.stderr },
         end: process.outcome.map(Service::process_end),
     }
 }

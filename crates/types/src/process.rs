@@ -62,9 +62,20 @@ pub struct Process {
     /// What its terminal was last set to; absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminal: Option<TerminalSize>,
+    /// Bytes of each stream so far, whether they are still kept or not.
+    #[serde(default)]
+    pub written: Written,
     /// Absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<ProcessEnd>,
+}
+
+/// Bytes of each stream of a process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Written {
+    pub stdout: u64,
+    pub stderr: u64,
 }
 
 /// The answer of `GET /api/sessions/{id}/processes`, oldest first.

@@ -121,9 +121,8 @@ impl Unpacking {
         let (unpacker, result) = self.pool.run(work).await?;
         self.unpacker = unpacker;
         result.map_err(|(failed, entries)| {
-            let mut told = of_archive(&failed, path);
-            told.message += &format!(" (entries unpacked before it: {entries})");
-            told
+            let Failure { kind, message } = of_archive(&failed, path);
+            Failure { kind, message: format!("{message} (entries unpacked before it: {entries})") }
         })
     }
 }

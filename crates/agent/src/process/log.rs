@@ -36,6 +36,12 @@ impl Log {
         self.first - before
     }
 
+    /// Drops all of it; how much it was is still known.
+    pub(crate) fn clear(&mut self) {
+        self.blocks = VecDeque::new();
+        self.first = self.length;
+    }
+
     pub(crate) fn append(&mut self, mut data: &[u8]) {
         self.length += data.len() as u64;
         while !data.is_empty() {

@@ -328,6 +328,8 @@ impl Table {
             ended: entry.ended,
             note: entry.note.clone(),
             terminal: entry.screen.as_ref().map(|screen| screen.size.to_message()),
+            stdout: entry.logs[0].len(),
+            stderr: entry.logs[1].len(),
         })
     }
 
@@ -374,7 +376,7 @@ impl Entry {
         let kept = self.logs.iter().map(Log::kept).sum();
         if kept > 0 {
             self.forgotten = true;
-            self.logs = Default::default();
+            self.logs.iter_mut().for_each(Log::clear);
             self.changed.send_replace(());
         }
         kept

@@ -1,6 +1,7 @@
 //! The real program, spoken to as a host would.
 #![expect(clippy::unwrap_used, reason = "all of this is tests, helpers too")]
 
+mod archives;
 mod files;
 mod first;
 mod hosts;

@@ -4,6 +4,7 @@
 
 mod access;
 mod archives;
+mod attach;
 mod errors;
 mod executions;
 mod files;

@@ -1,6 +1,7 @@
 //! What may be typed. What it means is decided in `commands`.
 
 mod bind;
+mod bytes;
 mod copy;
 mod pair;
 mod sandbox;
@@ -10,6 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 pub(crate) use bind::{Bind, HERE};
+pub(crate) use bytes::Bytes;
 pub(crate) use copy::Place;
 pub(crate) use pair::Pair;
 pub(crate) use sandbox::SandboxArguments;
@@ -71,6 +73,8 @@ pub(crate) enum Command {
     Sh(commands::sh::Arguments),
     Cp(commands::cp::Arguments),
     PortForward(commands::port_forward::Arguments),
+    Logs(commands::logs::Arguments),
+    Ps(commands::ps::Arguments),
     #[command(subcommand)]
     Session(commands::session::Command),
     Serve(commands::serve::Arguments),

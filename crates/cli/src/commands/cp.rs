@@ -192,7 +192,13 @@ async fn out(
     let Place::Host(target) = to else {
         return pump(content, tokio::io::stdout(), progress).await;
     };
-    let target = if target.is_dir() { target.join(last(path)?) } else { target };
+    let target = if target.is_dir() {
+        let target = target.join(last(path)?);
+        copy::refuse_link(&target)?;
+        target
+    } else {
+        target
+    };
     let opening = tokio::task::spawn_blocking(move || Destination::of(&target, mode));
     let destination = opening.await.doing(|| "cannot write".into())??;
     let file = File::from_std(destination.file()?);

@@ -1,12 +1,17 @@
 //! `atoll exec`: a command in a session, as if it ran here.
 
-use atoll_types::{execution::CommandLine, id::SessionId, process::StartProcess, quantity::Span};
+use atoll_types::{
+    execution::CommandLine,
+    id::{ProcessId, SessionId},
+    process::StartProcess,
+    quantity::Span,
+};
 use clap::Args;
 
 use crate::{
     arguments::Pair,
     commands::sh::{Place, Target},
-    failure::Result,
+    failure::{Failure, Result},
     follow::{self, Followed},
     invocation::Invocation,
     output::Output,
@@ -25,8 +30,10 @@ Examples:
   atoll exec SESSION -- sh -c 'echo $HOME | tee home.txt'
   atoll exec SESSION -l python -c 'print(open(\"home.txt\").read())'
   atoll exec SESSION --cwd project --timeout 5m -- make
-  atoll exec -t SESSION -- top"
+  atoll exec -t SESSION -- top
+  atoll exec -d SESSION -- sh -c 'make all'; atoll logs -f SESSION"
 )]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Arguments {
     #[arg(value_name = "SESSION")]
     session: SessionId,
@@ -54,6 +61,9 @@ pub(crate) struct Arguments {
     /// Pass standard input on, which is done anyway
     #[arg(long, short, hide = true)]
     interactive: bool,
+    /// Leave it to run, and print its number: `atoll logs -f SESSION` follows it
+    #[arg(long, short, conflicts_with = "tty")]
+    detach: bool,
     /// The program and its arguments; with --code, the code's arguments
     #[arg(last = true, value_name = "COMMAND", required_unless_present = "code")]
     command: Vec<String>,
@@ -66,12 +76,20 @@ pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result
     let mut stop = Stop::new()?;
     let client = invocation.client().await?;
     let session = arguments.session.clone();
+    let detach = arguments.detach;
     let start = start(arguments);
-    let process = client.start_process(&session, &start).await?.id;
+    let process = client.start_process(&session, &start).await?;
+    if detach {
+        invocation.printer.line(&process, || process.id.to_string())?;
+        return Ok(End::Code(0));
+    }
+    let process = process.id;
 
     let mut output = Output::new(invocation.printer);
     let followed = tokio::select! {
-        followed = follow::follow(&client, &session, process, start.stdin, &mut output) => followed?,
+        followed = follow::follow(&client, &session, process, start.stdin, &mut output) => {
+            followed.map_err(|failure| goes_on(failure, &session, process))?
+        }
         asked = stop.asked() => {
             client.kill_process(&session, process).await?;
             return Ok(End::Asked(asked));
@@ -102,6 +120,14 @@ async fn with_terminal(arguments: Arguments, invocation: &Invocation) -> Result<
     place.end(visit, process)
 }
 
+/// What broke is the connection, if no server said otherwise.
+fn goes_on(failure: Failure, session: &SessionId, process: ProcessId) -> Failure {
+    if failure.kind.is_some() {
+        return failure;
+    }
+    failure.hint(format!("the command may go on: atoll logs -f {session} {process}"))
+}
+
 fn start(arguments: Arguments) -> StartProcess {
     let (command, args) = match arguments.code {
         Some(_) => (None, arguments.command),
@@ -116,7 +142,7 @@ fn start(arguments: Arguments) -> StartProcess {
         env: arguments.env.into_iter().map(|pair| (pair.name, pair.value)).collect(),
         cwd: arguments.cwd,
         timeout: arguments.timeout,
-        stdin: !arguments.no_stdin,
+        stdin: !arguments.no_stdin && !arguments.detach,
         terminal: None,
     }
 }

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub(crate) use download::download;
 pub(crate) use relay::{from_stream, relay, to_stream};
-pub(crate) use rules::is_tree;
+pub(crate) use rules::{is_tree, refuse_link};
 pub(crate) use upload::upload;
 
 use crate::{failure::Result, printer::Printer};

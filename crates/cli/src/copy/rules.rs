@@ -103,10 +103,23 @@ pub(crate) fn on_host(path: &Path, taken: &Taken<'_>) -> Result<Target> {
     };
     match (existing(path.to_owned())?, taken) {
         (Target::Existing(path), Taken::Itself(name)) => {
-            existing(path.join(std::ffi::OsStr::from_bytes(name)))
+            let path = path.join(std::ffi::OsStr::from_bytes(name));
+            refuse_link(&path)?;
+            existing(path)
         }
         (target, _) => Ok(target),
     }
+}
+
+/// A link that the command line does not name is not followed: it may have come with an earlier
+/// copy, and lead anywhere.
+pub(crate) fn refuse_link(path: &Path) -> Result {
+    if path.is_symlink() {
+        let shown = path.display();
+        return Err(Failure::new(format!("{shown} is a link, which is not followed"))
+            .hint("name it as the destination to write to what it leads to"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -137,6 +150,12 @@ mod tests {
         assert_eq!(on_host(&at("there"), &Taken::Content), Ok(Target::Existing(at("there"))));
         assert_eq!(on_host(&at("new"), &src), Ok(Target::New(at("new"))));
         assert!(on_host(&at("file"), &src).is_err());
+        std::os::unix::fs::symlink("src", at("there/link")).unwrap();
+        assert!(on_host(&at("there"), &Taken::Itself(b"link")).is_err());
+        assert_eq!(
+            on_host(&at("there/link"), &Taken::Content),
+            Ok(Target::Existing(at("there/link")))
+        );
         assert!(on_host(&at(""), &Taken::Itself(b"file")).is_err());
     }
 }

@@ -8,6 +8,7 @@
 mod atoll;
 mod daemon;
 mod files;
+mod logs;
 mod ordinary;
 mod ports;
 mod run;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         files::CASES,
         trees::CASES,
         ports::CASES,
+        logs::CASES,
         daemon::CASES,
         serve::CASES,
         ordinary::CASES,

@@ -262,6 +262,15 @@ fn merge() {
     assert_eq!((text("out/kept"), text("elsewhere")), ("old".into(), "old".into()));
     assert_eq!(fs::metadata(atoll.path("out/sub")).unwrap().mode() & 0o777, 0o700);
 
+    // Nor is a link followed that an earlier copy may have brought.
+    symlink("../elsewhere", atoll.path("out/planted")).unwrap();
+    atoll.ok(&["exec", &session, "--", "sh", "-c", "printf new > planted; mkdir way"]);
+    let planted = atoll.run(&["cp", &format!("{session}:planted"), "out"]);
+    symlink("..", atoll.path("out/way")).unwrap();
+    let way = atoll.run(&["cp", "-r", &format!("{session}:way"), "out"]);
+    assert_eq!((planted.code, way.code), (125, 125), "{planted:?} {way:?}");
+    assert_eq!(text("elsewhere"), "old");
+
     // A directory that is a link here is not followed.
     fs::remove_dir_all(atoll.path("out/sub")).unwrap();
     fs::create_dir(atoll.path("other")).unwrap();

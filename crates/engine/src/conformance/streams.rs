@@ -1,14 +1,15 @@
 //! Output: every byte, in order, to everyone who asks.
 
 use super::{
-    Stage,
+    Failure, Stage,
     case::{CaseResult, broken, cases, check, same},
     scratch::{Scratch, finish, some_output, text},
 };
-use crate::{Command, Event, LimitHit, MAX_OUTPUT, Offsets, Reason};
+use crate::{Command, Event, LimitHit, MAX_OUTPUT, Offsets, Reason, Stream};
 use futures_util::StreamExt as _;
 
 cases![
+    how_much_was_written_is_told,
     every_byte_value_survives,
     bytes_written_one_by_one_are_one_stream,
     both_streams_flooded_do_not_lock_up,
@@ -26,6 +27,33 @@ cases![
     an_output_limit_ends_descendants_too,
     more_than_the_greatest_output_is_refused_or_ended,
 ];
+
+async fn how_much_was_written_is_told(stage: Stage) -> CaseResult {
+    let scratch = Scratch::new(&stage).await?;
+    let line = "printf 12345; printf 123 >&2; until [ -e go ]; do sleep 0.05; done; printf 6";
+    let process = scratch.start(Command::shell(line)).await?;
+    let mut events = scratch.attach(process, Offsets::default()).await?;
+    let mut seen = Offsets::default();
+    while (seen.stdout, seen.stderr) != (5, 3) {
+        match events.next().await.transpose()? {
+            Some(Event::Output { stream: Stream::Stdout, data, .. }) => {
+                seen.stdout += data.len() as u64;
+            }
+            Some(Event::Output { data, .. }) => seen.stderr += data.len() as u64,
+            other => return broken(format!("no output but {other:?}")),
+        }
+    }
+
+    let written = async || {
+        let listed = scratch.processes().await?;
+        let found = listed.into_iter().find(|listed| listed.id == process);
+        Ok::<_, Failure>(found.map(|listed| listed.written))
+    };
+    same("while it runs", written().await?, Some(seen))?;
+    scratch.text("touch go").await?;
+    scratch.finish(process).await?;
+    same("at its end", written().await?, Some(Offsets { stdout: 6, stderr: 3 }))
+}
 
 async fn every_byte_value_survives(stage: Stage) -> CaseResult {
     let scratch = Scratch::new(&stage).await?;
