@@ -24,17 +24,20 @@ const LONGEST_HEAD: usize = 64 << 10;
 /// Serves requests until the client leaves, misbehaves, or the server stops.
 ///
 /// A client that hangs up drops the handler of its request; what that means is decided there.
-pub(crate) async fn serve<S>(
+/// `held` is let go when the connection is closed, also one that was handed on as something else.
+pub(crate) async fn serve<S, H>(
     stream: S,
+    held: H,
     peer: Peer,
     router: Router,
     shutdown: CancellationToken,
 ) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    H: Send + Unpin + 'static,
 {
     let unhurried = Unhurried::default();
-    let stream = Patient::new(stream, unhurried.clone());
+    let stream = Patient::new(stream, held, unhurried.clone());
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let mut request: Request = request.map(|body| Body::new(Lingering::new(body)));
         request.extensions_mut().insert(peer);
@@ -75,7 +78,7 @@ mod tests {
         let shutdown = shutdown.clone();
         let served = tokio::spawn(async move {
             // How it ended is not asked, only that it did.
-            let _ = serve(ours, PEER, router, shutdown).await;
+            let _ = serve(ours, (), PEER, router, shutdown).await;
         });
         (theirs, served)
     }

@@ -11,7 +11,7 @@ use std::{fmt, io, sync::Arc, time::Duration};
 use axum::Router;
 use tokio::{
     net::{TcpListener, TcpStream, UnixStream},
-    sync::Semaphore,
+    sync::{OwnedSemaphorePermit, Semaphore},
     task::JoinSet,
 };
 use tokio_util::sync::CancellationToken;
@@ -71,11 +71,7 @@ async fn listen(listener: Listener, router: Router, shutdown: CancellationToken)
         match accepted {
             Ok((permit, accepted)) => {
                 let (router, shutdown) = (router.clone(), shutdown.clone());
-                let connection = listener.connection(accepted, router, shutdown);
-                connections.spawn(async {
-                    connection.await;
-                    drop(permit);
-                });
+                connections.spawn(listener.connection(accepted, permit, router, shutdown));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -92,10 +88,7 @@ async fn listen(listener: Listener, router: Router, shutdown: CancellationToken)
 }
 
 impl Listener {
-    async fn accept(
-        &self,
-        room: &Arc<Semaphore>,
-    ) -> io::Result<(tokio::sync::OwnedSemaphorePermit, Accepted)> {
+    async fn accept(&self, room: &Arc<Semaphore>) -> io::Result<(OwnedSemaphorePermit, Accepted)> {
         let permit = Arc::clone(room).acquire_owned().await.map_err(io::Error::other)?;
         let accepted = match self {
             Self::Tcp(listener, _) => Accepted::Tcp(listener.accept().await?.0),
@@ -108,6 +101,7 @@ impl Listener {
     fn connection(
         &self,
         accepted: Accepted,
+        permit: OwnedSemaphorePermit,
         router: Router,
         shutdown: CancellationToken,
     ) -> impl Future<Output = ()> + Send + 'static {
@@ -117,8 +111,8 @@ impl Listener {
         };
         async move {
             let served = match accepted {
-                Accepted::Tcp(stream) => network(stream, tls, router, shutdown).await,
-                Accepted::Unix(stream) => operator(stream, router, shutdown).await,
+                Accepted::Tcp(stream) => network(stream, permit, tls, router, shutdown).await,
+                Accepted::Unix(stream) => operator(stream, permit, router, shutdown).await,
             };
             if let Err(error) = served {
                 tracing::debug!(%error, "a connection broke");
@@ -129,6 +123,7 @@ impl Listener {
 
 async fn network(
     stream: TcpStream,
+    permit: OwnedSemaphorePermit,
     tls: Option<Tls>,
     router: Router,
     shutdown: CancellationToken,
@@ -140,18 +135,22 @@ async fn network(
         secure: tls.is_some(),
     };
     match tls {
-        None => connection::serve(stream, peer, router, shutdown).await,
-        Some(tls) => connection::serve(tls.accept(stream).await?, peer, router, shutdown).await,
+        None => connection::serve(stream, permit, peer, router, shutdown).await,
+        Some(tls) => {
+            let stream = tls.accept(stream).await?;
+            connection::serve(stream, permit, peer, router, shutdown).await
+        }
     }
 }
 
 async fn operator(
     stream: UnixStream,
+    permit: OwnedSemaphorePermit,
     router: Router,
     shutdown: CancellationToken,
 ) -> io::Result<()> {
     let peer = unix::judge(&stream)?;
-    connection::serve(stream, peer, router, shutdown).await
+    connection::serve(stream, permit, peer, router, shutdown).await
 }
 
 impl fmt::Debug for Listener {

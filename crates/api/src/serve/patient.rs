@@ -22,8 +22,9 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// Fails a write that makes no progress for [`PATIENCE`], so that a client that asks and never
 /// reads does not keep what its answer holds.
 #[derive(Debug)]
-pub(super) struct Patient<S> {
+pub(super) struct Patient<S, H> {
     stream: S,
+    _held: H,
     patience: Duration,
     unhurried: Unhurried,
     /// Running while a write waits.
@@ -44,9 +45,10 @@ impl Unhurried {
     }
 }
 
-impl<S> Patient<S> {
-    pub(super) fn new(stream: S, unhurried: Unhurried) -> Self {
-        Self { stream, patience: PATIENCE, unhurried, waiting: None }
+impl<S, H> Patient<S, H> {
+    /// `held` is dropped with the stream.
+    pub(super) fn new(stream: S, held: H, unhurried: Unhurried) -> Self {
+        Self { stream, _held: held, patience: PATIENCE, unhurried, waiting: None }
     }
 
     /// Passes a result on, and judges how long there has been none.
@@ -70,7 +72,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin, H: Unpin> AsyncRead for Patient<S, H> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -80,7 +82,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin, H: Unpin> AsyncWrite for Patient<S, H> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -123,7 +125,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_never_reads_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(16);
-        let mut patient = Patient::new(ours, Unhurried::default());
+        let mut patient = Patient::new(ours, (), Unhurried::default());
 
         let error = patient.write_all(&[0; 64]).await.unwrap_err();
 
@@ -133,7 +135,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_slow_reader_is_waited_for() {
         let (ours, mut theirs) = tokio::io::duplex(16);
-        let mut patient = Patient::new(ours, Unhurried::default());
+        let mut patient = Patient::new(ours, (), Unhurried::default());
         let reader = tokio::spawn(async move {
             let mut taken = [0; 8];
             for _ in 0..8 {
@@ -152,7 +154,7 @@ mod tests {
         let (ours, mut theirs) = tokio::io::duplex(16);
         let unhurried = Unhurried::default();
         unhurried.set();
-        let mut patient = Patient::new(ours, unhurried);
+        let mut patient = Patient::new(ours, (), unhurried);
         let reader = tokio::spawn(async move {
             tokio::time::sleep(PATIENCE * 10).await;
             theirs.read_exact(&mut [0; 64]).await.unwrap();

@@ -184,6 +184,16 @@ async fn a_request_that_takes_long_to_send_is_waited_for() {
 
 /// A server whose every request goes to a program that answers so.
 fn served(answer: &'static [u8]) -> (DuplexStream, JoinHandle<(String, DuplexStream)>) {
+    let (client, asked, _) = held(answer);
+    (client, asked)
+}
+
+/// The same, and whether the connection is still held.
+fn held(
+    answer: &'static [u8],
+) -> (DuplexStream, JoinHandle<(String, DuplexStream)>, std::sync::Weak<()>) {
+    let held = Arc::new(());
+    let whether = Arc::downgrade(&held);
     let (client, server) = duplex(1 << 16);
     let (stream, asked) = program(answer);
     let stream = Arc::new(Mutex::new(Some(stream)));
@@ -194,8 +204,8 @@ fn served(answer: &'static [u8]) -> (DuplexStream, JoinHandle<(String, DuplexStr
     };
     let router = Router::new().fallback(handler);
     let peer = Peer::Operator { uid: 0 };
-    tokio::spawn(crate::serve::connection(server, peer, router, CancellationToken::new()));
-    (client, asked)
+    tokio::spawn(crate::serve::connection(server, held, peer, router, CancellationToken::new()));
+    (client, asked, whether)
 }
 
 const ASK: &[u8] = b"GET /api/sessions/s/ports/80/chat HTTP/1.1\r\nHost: localhost\r\n\
@@ -203,7 +213,7 @@ const ASK: &[u8] = b"GET /api/sessions/s/ports/80/chat HTTP/1.1\r\nHost: localho
 
 #[tokio::test]
 async fn a_websocket_becomes_bytes_both_ways() {
-    let (mut client, asked) = served(
+    let (mut client, asked, held) = held(
         b"HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\n\
         Sec-WebSocket-Accept: a\r\n\r\nfirst",
     );
@@ -215,6 +225,8 @@ async fn a_websocket_becomes_bytes_both_ways() {
     let mut first = [0; 5];
     client.read_exact(&mut first).await.unwrap();
     assert_eq!(&first, b"first");
+    // It counts as a connection for as long as it lasts.
+    assert!(held.upgrade().is_some());
     let (asked, mut theirs) = asked.await.unwrap();
     assert!(asked.contains("upgrade: websocket\r\n"), "{asked}");
     assert!(asked.contains("sec-websocket-key: k\r\n"), "{asked}");
@@ -228,6 +240,9 @@ async fn a_websocket_becomes_bytes_both_ways() {
     let mut rest = String::new();
     client.read_to_string(&mut rest).await.unwrap();
     assert_eq!(rest, "pong");
+    while held.upgrade().is_some() {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
