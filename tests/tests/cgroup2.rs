@@ -25,15 +25,27 @@ fn main() -> ExitCode {
     let required = std::env::var_os("ATOLL_REQUIRE_ENGINES").is_some();
     let kernel = PathBuf::from(std::env::var_os("HOME").unwrap_or_default())
         .join(".cache/atoll/guest/vmlinuz");
-    let trial = Trial::test("limits_hold_on_version_2", limits_hold)
-        .with_ignored_flag(!kernel.exists() && !required);
-    libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()
+    let trials = [
+        ("limits_hold_on_version_2", "conformance"),
+        ("limits_hold_for_an_ordinary_user_with_a_group", "conformance_delegated"),
+    ];
+    let trials = trials.map(|(name, suite)| {
+        Trial::test(name, move || limits_hold(suite))
+            .with_ignored_flag(!kernel.exists() && !required)
+    });
+    libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
 }
 
-fn limits_hold() -> Result<(), Failed> {
+fn limits_hold(name: &str) -> Result<(), Failed> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut guest = Command::new(workspace.join("scripts/guest"));
-    guest.arg(suite(&workspace)?).args(["limits::", "--test-threads", "1", "--color", "never"]);
+    guest.arg(suite(&workspace, name)?).args([
+        "limits::",
+        "--test-threads",
+        "1",
+        "--color",
+        "never",
+    ]);
     for case in LEFT_OUT {
         guest.args(["--skip", case]);
     }
@@ -46,11 +58,11 @@ fn limits_hold() -> Result<(), Failed> {
     Err(format!("{}\n{text}\n{}", output.status, String::from_utf8_lossy(&output.stderr)).into())
 }
 
-/// The engine's conformance suite, built as the rest of the workspace is.
-fn suite(workspace: &Path) -> Result<PathBuf, Failed> {
+/// One of the engine's conformance suites, built as the rest of the workspace is.
+fn suite(workspace: &Path, name: &str) -> Result<PathBuf, Failed> {
     let output = Command::new(env!("CARGO"))
         .current_dir(workspace)
-        .args(["test", "--workspace", "--locked", "--test", "conformance", "--no-run"])
+        .args(["test", "--workspace", "--locked", "--test", name, "--no-run"])
         .arg("--message-format=json")
         .output()?;
     let messages = String::from_utf8(output.stdout)?;

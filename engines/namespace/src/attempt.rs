@@ -10,10 +10,9 @@ use atoll_engine::{Error, Limits, Result, Spec};
 use atoll_launcher::{Failure, Step};
 
 use crate::{
-    config::Config,
+    ids::Lease,
     launch::{Refusal, launch},
     limits::{Means, bounds},
-    maker::Maker,
     plan, process,
 };
 
@@ -44,11 +43,10 @@ const KINDS: [&str; 7] = [
 ];
 
 /// Makes a sandbox without an agent and forgets it. Blocks.
-pub(crate) fn attempt(maker: &Maker, config: &Config) -> Result<()> {
+pub(crate) fn attempt(lease: Lease) -> Result<()> {
     let internal = |error: io::Error| Error::internal("a sandbox cannot be tried").because(error);
     let groups = atoll_agent_client::cgroup::Host::v1([]);
     let bounds = bounds(&Limits::default(), Means { groups: &groups, counted: false })?;
-    let lease = maker.lease(config).map_err(internal)?;
     let mut plan = plan::plan(&Spec::default(), &bounds, lease.ids, &Private::default(), &[])?;
     plan.attempt = true;
     let nothing = fs::File::open("/dev/null").map_err(internal)?;

@@ -16,6 +16,9 @@ pub struct Config {
     pub private: Vec<PathBuf>,
     /// The file whose locks say which ranges of ids are taken: one for all daemons of a host.
     pub ids: PathBuf,
+    /// The same for an ordinary user who has ids besides its own (`/etc/subuid`): one for all
+    /// daemons of that user. None: such ids are not used.
+    pub lent_ids: Option<PathBuf>,
     /// Walls left out, for tests that must see a check fail. Not to be read from any file.
     pub weaknesses: Vec<Weakness>,
 }
@@ -26,6 +29,7 @@ impl Config {
             state_dir: state_dir.into(),
             private: Vec::new(),
             ids: PathBuf::from("/run/atoll/ids"),
+            lent_ids: None,
             weaknesses: Vec::new(),
         }
     }

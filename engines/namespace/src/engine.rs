@@ -39,15 +39,21 @@ impl NamespaceEngine {
     pub fn new(config: Config) -> Self {
         // A host that cannot tell its mounts has no controllers: limits are then refused.
         let groups = Host::find().unwrap_or_else(|_| Host::v1([]));
-        Self { config: Arc::new(config), groups: Arc::new(groups), maker: Maker::find() }
+        let maker = Maker::find(&config);
+        Self { config: Arc::new(config), groups: Arc::new(groups), maker }
     }
 
     fn means(&self) -> Means<'_> {
         Means { groups: &self.groups, counted: self.maker.counts_processes() }
     }
 
+    /// The place of a sandbox, which may have been made by a daemon started elsewhere.
     fn place(&self, id: &SandboxId, limited: bool) -> Place {
-        Place::new(&self.config, &self.groups, id, limited)
+        let record = Record::read(&self.config.state_dir.join(id.as_str()));
+        match record.and_then(|record| record.groups) {
+            Some(groups) => Place::new(&self.config, &Host::v2(groups), id, limited),
+            None => Place::new(&self.config, &self.groups, id, limited),
+        }
     }
 
     async fn make(&self, id: &SandboxId, spec: &Spec) -> Result<Arc<dyn Sandbox>> {
@@ -78,9 +84,11 @@ impl NamespaceEngine {
     ) -> Result<Arc<dyn Sandbox>> {
         let limits = spec.limits;
         let (config, spec, at) = (Arc::clone(&self.config), spec.clone(), Arc::clone(place));
-        let maker = self.maker.clone();
-        let started =
-            tokio::task::spawn_blocking(move || start(&config, &maker, &spec, &bounds, &at)).await;
+        let (maker, groups) = (self.maker.clone(), Arc::clone(&self.groups));
+        let started = tokio::task::spawn_blocking(move || {
+            start(&config, &maker, &groups, &spec, &bounds, &at)
+        })
+        .await;
         let init = started.map_err(|error| Error::internal("a thread failed").because(error))??;
         open(id, place, limits, init).await
     }
@@ -169,16 +177,23 @@ fn unlisted(error: io::Error) -> Error {
 fn start(
     config: &Config,
     maker: &Maker,
+    groups: &Host,
     spec: &Spec,
     bounds: &Bounds,
     place: &Place,
 ) -> Result<OwnedFd> {
     let internal =
         |what: &'static str| move |error: io::Error| Error::internal(what).because(error);
-    let mut record = Record { owner: Identity::own(), limits: spec.limits, init: None };
+    let mut record = Record {
+        owner: Identity::own(),
+        limits: spec.limits,
+        init: None,
+        groups: groups.place().map(Into::into),
+    };
     record.write(&place.directory).map_err(internal("the record cannot be written"))?;
 
-    let lease = maker.lease(config).map_err(|error| {
+    maker.check(config)?;
+    let lease = maker.lease(config, plan::shows_more(spec)).map_err(|error| {
         Error::new(ErrorKind::Exhausted, "no ids are left for a sandbox").because(error)
     })?;
     let private = Private::find(&config.state_dir, config.private.clone())
@@ -186,6 +201,7 @@ fn start(
     let mut plan = plan::plan(spec, bounds, lease.ids, &private, &config.weaknesses)?;
 
     let limited = internal("the control groups cannot be made");
+    groups.settle().map_err(limited)?;
     place.agent.create(&bounds.agent).map_err(limited)?;
     place.guests.create(&bounds.guests).map_err(limited)?;
     let own = place.agent.doors().map_err(limited)?;

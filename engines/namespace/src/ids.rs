@@ -16,7 +16,9 @@ use std::{
 
 use atoll_launcher::{IDS, Ids};
 
-use crate::{root::GUEST, sys};
+use rustix::process::{getegid, geteuid};
+
+use crate::{allowance::Allowance, root::GUEST, sys};
 
 /// The first id used: above what people, services and `subuid` ranges have.
 const FIRST: u32 = 0x4000_0000;
@@ -36,8 +38,22 @@ pub(crate) fn oneself() -> io::Result<Lease> {
     Ok(Lease { file: File::open("/dev/null")?, ids: Ids::One(GUEST) })
 }
 
-/// Takes a free range, anywhere: one given back a moment ago is not likely to be the next.
+/// Takes some of an ordinary user's other ids. `shown`: the host's directories are.
+pub(crate) fn borrowed(path: &Path, allowance: &Allowance, shown: bool) -> io::Result<Lease> {
+    let (file, number) = take(path, allowance.shares())?;
+    let oneself = || (geteuid().as_raw(), getegid().as_raw());
+    let lent = allowance.share(number, shown.then(oneself));
+    Ok(Lease { file, ids: Ids::Lent(lent) })
+}
+
+/// Takes a free range of root's.
 pub(crate) fn lease(path: &Path) -> io::Result<Lease> {
+    let (file, range) = take(path, RANGES)?;
+    Ok(Lease { file, ids: Ids::Range(FIRST + range * IDS) })
+}
+
+/// Takes one of `count` that is free, anywhere: one given back a moment ago is not likely to be the next.
+fn take(path: &Path, count: u32) -> io::Result<(File, u32)> {
     if let Some(directory) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
@@ -49,10 +65,10 @@ pub(crate) fn lease(path: &Path) -> io::Result<Lease> {
         .mode(0o600)
         .open(path)?;
     let start = getrandom::u32().map_err(|error| io::Error::other(error.to_string()))?;
-    for next in 0..RANGES {
-        let range = start.wrapping_add(next) % RANGES;
+    for next in 0..count {
+        let range = start.wrapping_add(next) % count;
         if sys::lock_byte(file.as_fd(), range)? {
-            return Ok(Lease { file, ids: Ids::Range(FIRST + range * IDS) });
+            return Ok((file, range));
         }
     }
     Err(io::Error::new(io::ErrorKind::QuotaExceeded, "every range of ids is taken"))

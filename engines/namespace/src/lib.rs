@@ -7,6 +7,7 @@
 //! its directory under the state directory ([`place`], [`record`]), so that another daemon finds
 //! it, or what is left of it, and can end it.
 
+mod allowance;
 mod attempt;
 mod boot;
 mod config;

@@ -12,6 +12,7 @@ use atoll_engine::{Error, Result};
 use rustix::thread::CapabilitySet;
 
 use crate::{
+    allowance::Allowance,
     attempt,
     config::Config,
     ids::{self, Lease},
@@ -32,17 +33,20 @@ const NEEDED: CapabilitySet =
 pub(crate) enum Maker {
     Root,
     Ordinary {
-        /// Set once a sandbox could be made.
-        proved: Arc<OnceLock<()>>,
+        /// Ids it has besides its own.
+        allowance: Option<Allowance>,
+        /// Set once a sandbox could be made: whether with those.
+        proved: Arc<OnceLock<bool>>,
     },
 }
 
 impl Maker {
-    pub(crate) fn find() -> Self {
+    pub(crate) fn find(config: &Config) -> Self {
         if rustix::process::geteuid().is_root() {
             Self::Root
         } else {
-            Self::Ordinary { proved: Arc::default() }
+            let allowance = config.lent_ids.as_ref().and_then(|_| Allowance::find());
+            Self::Ordinary { allowance, proved: Arc::default() }
         }
     }
 
@@ -54,6 +58,9 @@ impl Maker {
     pub(crate) fn described(&self) -> &'static str {
         match self {
             Self::Root => "root: ids of its own for each sandbox",
+            Self::Ordinary { proved, .. } if proved.get() == Some(&true) => {
+                "an ordinary user: two ids of its allowance for each sandbox"
+            }
             Self::Ordinary { .. } => "an ordinary user: one id, the agent's and its guests'",
         }
     }
@@ -64,11 +71,16 @@ impl Maker {
         !self.is_root() && kernel() >= Some(COUNTS)
     }
 
-    /// Ids for one more sandbox.
-    pub(crate) fn lease(&self, config: &Config) -> io::Result<Lease> {
-        match self {
-            Self::Root => ids::lease(&config.ids),
-            Self::Ordinary { .. } => ids::oneself(),
+    /// Ids for one more sandbox, in which the host's directories are `shown`.
+    pub(crate) fn lease(&self, config: &Config, shown: bool) -> io::Result<Lease> {
+        match (self, &config.lent_ids) {
+            (Self::Root, _) => ids::lease(&config.ids),
+            (Self::Ordinary { allowance: Some(allowance), proved }, Some(path))
+                if proved.get() == Some(&true) =>
+            {
+                ids::borrowed(path, allowance, shown)
+            }
+            (Self::Ordinary { .. }, _) => ids::oneself(),
         }
     }
 
@@ -81,14 +93,31 @@ impl Maker {
         }
         match self {
             Self::Root => check_root(),
-            Self::Ordinary { proved } if proved.get().is_some() => Ok(()),
-            Self::Ordinary { proved } => {
-                attempt::attempt(self, config)?;
-                proved.get_or_init(|| ());
+            Self::Ordinary { proved, .. } if proved.get().is_some() => Ok(()),
+            Self::Ordinary { allowance, proved } => {
+                // What was given may yet not work: then there is still the one it always has.
+                if let (Some(allowance), Some(path)) = (allowance, &config.lent_ids) {
+                    let lease = ids::borrowed(path, allowance, false);
+                    match lease.map_err(untaken).and_then(attempt::attempt) {
+                        Ok(()) => {
+                            proved.get_or_init(|| true);
+                            return Ok(());
+                        }
+                        Err(error) => {
+                            tracing::debug!(?error, "the ids of /etc/subuid are not used");
+                        }
+                    }
+                }
+                attempt::attempt(ids::oneself().map_err(untaken)?)?;
+                proved.get_or_init(|| false);
                 Ok(())
             }
         }
     }
+}
+
+fn untaken(error: io::Error) -> Error {
+    Error::internal("no ids can be taken").because(error)
 }
 
 fn check_root() -> Result<()> {

@@ -96,6 +96,12 @@ pub(crate) fn plan(
     })
 }
 
+/// Whether directories of the host's are shown besides its own programs.
+pub(crate) fn shows_more(spec: &Spec) -> bool {
+    let programs = matches!(&spec.root, Root::Host { also } if also.is_empty());
+    !programs || !spec.mounts.is_empty()
+}
+
 fn shown(mount: &Mount, private: &Private) -> Result<Bind> {
     inside(&mount.guest)?;
     directory(&mount.host)?;

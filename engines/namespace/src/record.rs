@@ -1,6 +1,9 @@
 //! What is written about a sandbox before and after it is made.
 
-use std::{fs, io, path::Path};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use atoll_engine::Limits;
 use serde::{Deserialize, Serialize};
@@ -17,6 +20,9 @@ pub(crate) struct Record {
     pub(crate) limits: Limits,
     /// The sandbox's first process, once there is one.
     pub(crate) init: Option<Identity>,
+    /// Where its control groups are, if that depends on where the daemon was started.
+    #[serde(default)]
+    pub(crate) groups: Option<PathBuf>,
 }
 
 impl Record {

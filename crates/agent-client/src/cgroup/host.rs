@@ -8,13 +8,14 @@ use std::{
 
 use rustix::fs::{Access, access};
 
-use super::{Controller, Version};
+use super::{Controller, Version, delegated::Delegated};
 
 /// The control groups of a host, as they are mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     version: Version,
     mounts: BTreeMap<Controller, PathBuf>,
+    delegated: bool,
 }
 
 impl Host {
@@ -22,6 +23,10 @@ impl Host {
     pub fn find() -> io::Result<Self> {
         let mut host = Self::seen()?;
         host.mounts.retain(|_, mount| access(&**mount, Access::WRITE_OK).is_ok());
+        if host.mounts.is_empty() {
+            // What this user may not do everywhere it may do in a place of its own.
+            return Ok(Delegated::find().map_or(host, Self::delegated));
+        }
         Ok(host)
     }
 
@@ -31,6 +36,22 @@ impl Host {
         Ok(Self::of(&text, |mount| {
             fs::read_to_string(mount.join("cgroup.controllers")).unwrap_or_default()
         }))
+    }
+
+    fn delegated(place: Delegated) -> Self {
+        Self { delegated: true, ..Self::v2(place.directory) }
+    }
+
+    /// The directory that was given to this user, if groups are made there: whoever looks for them
+    /// later may be somewhere else.
+    pub fn place(&self) -> Option<&Path> {
+        if self.delegated { self.mount(Controller::Memory) } else { None }
+    }
+
+    /// Makes room for groups: where they are to have limits there must be no process, and in a
+    /// place given to this user there is this one.
+    pub fn settle(&self) -> io::Result<()> {
+        self.place().map_or(Ok(()), |directory| Delegated { directory: directory.into() }.leave())
     }
 
     /// Reads `mountinfo`; `controllers` tells what a version 2 mount offers.
@@ -61,7 +82,7 @@ impl Host {
                 _ => {}
             }
         }
-        Self { version: Version::V1, mounts: v1 }
+        Self { version: Version::V1, mounts: v1, delegated: false }
     }
 
     /// A host whose version 2 tree is mounted there, with every controller.
@@ -71,12 +92,13 @@ impl Host {
         Self {
             version: Version::V2,
             mounts: all.into_iter().map(|controller| (controller, mount.clone())).collect(),
+            delegated: false,
         }
     }
 
     /// A host whose version 1 controllers are mounted there.
     pub fn v1(mounts: impl IntoIterator<Item = (Controller, PathBuf)>) -> Self {
-        Self { version: Version::V1, mounts: mounts.into_iter().collect() }
+        Self { version: Version::V1, mounts: mounts.into_iter().collect(), delegated: false }
     }
 
     pub fn version(&self) -> Version {

@@ -7,6 +7,7 @@
 //! Ending on version 1 needs no freezer: with `pids.max` at zero nothing in the group can fork any
 //! more, so killing what is listed ends, fork bomb or not.
 
+mod delegated;
 mod host;
 mod kill;
 mod of;

@@ -1,6 +1,6 @@
 //! Every engine there is, in one place.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use atoll_config::Settings;
 use atoll_docker::DockerEngine;
@@ -17,6 +17,7 @@ pub(crate) fn engines(place: &Place, settings: &Settings) -> Vec<Arc<dyn Engine>
     let private = vec![place.directory().to_owned(), "/run/atoll".into()];
     let namespace = atoll_namespace::Config {
         private: private.clone(),
+        lent_ids: Some(lent_ids(place)),
         ..atoll_namespace::Config::new(place.engine("namespace"))
     };
     let docker = atoll_docker::Config {
@@ -31,6 +32,14 @@ pub(crate) fn engines(place: &Place, settings: &Settings) -> Vec<Arc<dyn Engine>
         Arc::new(DockerEngine::new(docker)),
         Arc::new(LocalEngine::new(local)),
     ]
+}
+
+/// Where this user's servers tell each other which of its ids are taken.
+fn lent_ids(place: &Place) -> PathBuf {
+    let runtime = PathBuf::from(format!("/run/user/{}", rustix::process::geteuid().as_raw()));
+    let common =
+        if runtime.is_dir() { runtime.join("atoll") } else { place.directory().to_owned() };
+    common.join("ids")
 }
 
 /// What each engine says of this host, asked directly.

@@ -33,7 +33,7 @@ fn start(
     let Some((covers, trees)) = receive(parent.as_fd()).at(Step::MapIds, "")? else {
         sys::exit();
     };
-    if !matches!(plan.ids, Ids::One(_)) {
+    if let Ids::Range(_) = plan.ids {
         identity::become_root().at(Step::Identity, "")?;
     }
     let doors = descriptors.get(descriptor::FIRST_DOOR..).unwrap_or_default();

@@ -11,17 +11,19 @@ use crate::sys::{self, Cloned};
 
 /// Has the kernel count past `own`. This process must be the only one of its namespace.
 pub(crate) fn pass(own: i32) -> io::Result<()> {
+    if own == 0 {
+        return Ok(());
+    }
     // The kernel may have been told already, if it has the file for it: see `proc`.
-    while own > 0 {
+    loop {
         match sys::clone(0)? {
             Cloned::Child => sys::exit(),
             Cloned::Parent(pid, pidfd) => {
                 waitid(WaitId::PidFd(pidfd.as_fd()), WaitIdOptions::EXITED)?;
                 if pid.as_raw_nonzero().get() > own {
-                    break;
+                    return Ok(());
                 }
             }
         }
     }
-    Ok(())
 }

@@ -17,7 +17,7 @@ use rustix::{
     process::{fchdir, pivot_root},
 };
 
-use crate::{devices, failure::At as _, mounts, proc, shared, sys};
+use crate::{devices, failure::At as _, identity, mounts, proc, shared, sys};
 
 /// Where the new root is made. Covered, in this mount namespace only, after all that is shown
 /// from the host has been opened.
@@ -43,6 +43,10 @@ pub(crate) fn build(plan: &Plan, trees: Vec<OwnedFd>, covers: Vec<usize>) -> Res
     };
     let binds = opened(plan, trees, covers)?;
     let nodes = devices::open().at(Step::Devices, "")?;
+    // Until here it was the user to whom those directories belong.
+    if let Ids::Lent(_) = plan.ids {
+        identity::become_root().at(Step::Identity, "")?;
+    }
 
     let stage = stage(plan).at(Step::MakeRoot, STAGE)?;
     let root = match lower {
