@@ -99,9 +99,9 @@ fn what_cannot_be_held_is_told() {
     let shown: Value = serde_json::from_str(&shown).unwrap();
     assert_eq!(shown["session"]["limits"]["memory"], Value::Null);
     assert_eq!(shown["session"]["limits"]["pids"], 128);
-    let graded = shown["session"]["grades"].as_array().unwrap();
+    let told = shown["session"]["grades"].as_array().unwrap();
     let strength = |limit: &str| {
-        graded.iter().find(|grade| grade["limit"] == limit).unwrap()["strength"].clone()
+        told.iter().find(|grade| grade["limit"] == limit).unwrap()["strength"].clone()
     };
     assert_eq!((strength("memory"), strength("pids")), ("refused".into(), "weak".into()));
 }
