@@ -12,7 +12,7 @@ use crate::{
     access::{self, Access, Caller, Routes},
     archives, e2b, engines, environments,
     error::Error,
-    executions, files, keys, observe, origin, ports, processes, server, sessions, terminal,
+    executions, files, keys, observe, origin, ports, processes, search, server, sessions, terminal,
 };
 
 /// What the server's operator decides about its surface.
@@ -87,6 +87,7 @@ pub(crate) fn routes() -> Routes {
     sessions::routes()
         .and(executions::routes())
         .and(files::routes())
+        .and(search::routes())
         .and(archives::routes())
         .and(processes::routes())
         .and(ports::routes())

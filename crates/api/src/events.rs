@@ -27,7 +27,7 @@ use crate::error::Error;
 const MOST: usize = 64 << 10;
 
 /// How often a quiet stream says that it is alive.
-const ALIVE: Duration = Duration::from_secs(15);
+pub(crate) const ALIVE: Duration = Duration::from_secs(15);
 
 /// Where the client wants to begin.
 #[derive(Debug, Deserialize)]

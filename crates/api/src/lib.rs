@@ -31,6 +31,7 @@ mod origin;
 mod peer;
 mod ports;
 mod processes;
+mod search;
 mod serve;
 mod server;
 mod sessions;

@@ -90,6 +90,7 @@ async fn dispatch(arguments: Arguments, surroundings: Surroundings) -> Result<En
         Command::PortForward(arguments) => commands::port_forward::run(arguments, invocation).await,
         Command::Logs(arguments) => commands::logs::run(arguments, invocation).await,
         Command::Ps(arguments) => commands::ps::run(arguments, invocation).await,
+        Command::File(command) => return commands::file::run(command, invocation).await,
         Command::Session(command) => commands::session::run(command, invocation).await,
         Command::Serve(_) => commands::serve::run(invocation).await,
         Command::Daemon(command) => commands::daemon::run(command, invocation).await,

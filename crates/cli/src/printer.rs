@@ -86,6 +86,11 @@ impl Printer {
         self.form == Form::JsonAskedFor
     }
 
+    /// Whether answers are texts for people.
+    pub(crate) fn for_people(self) -> bool {
+        self.form == Form::Table
+    }
+
     pub(crate) fn progress(self) -> bool {
         self.progress
     }
@@ -105,6 +110,27 @@ impl Printer {
             return self::text(&text());
         }
         self::text(&serde_json::to_string(value).doing(|| "cannot write the answer".into())?)
+    }
+
+    /// One of many lines that come as things happen: a line of JSON each for programs. False when
+    /// nobody reads them any more.
+    pub(crate) fn event(
+        self,
+        value: &impl Serialize,
+        text: impl FnOnce() -> String,
+    ) -> Result<bool> {
+        use io::Write as _;
+        let line = if self.form == Form::Table {
+            text()
+        } else {
+            serde_json::to_string(value).doing(|| "cannot write the answer".into())?
+        };
+        let mut out = io::stdout();
+        match writeln!(out, "{line}").and_then(|()| out.flush()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+            Err(error) => Err(Failure::new(format!("cannot write: {error}"))),
+        }
     }
 
     /// A heading within a text for people.

@@ -90,6 +90,7 @@ pub trait Files: Send + Sync {
     /// - With `recursive`, in every directory below it too, also those made later; what was in
     ///   them before they could be watched is told as created. Links are not followed.
     /// - What is no directory is [`Invalid`](crate::ErrorKind::Invalid).
+    /// - A file written through these calls is told as created or written, once it is in place.
     /// - Nothing is left out in silence: events that were lost, because a reader was slow or too
     ///   much happened at once, are told as [`Change::Overflow`], directories beyond what can be
     ///   watched as [`Change::Unwatched`].

@@ -21,6 +21,7 @@ mod ports;
 mod processes;
 mod reaper;
 mod reconcile;
+mod search;
 mod service;
 mod sessions;
 mod settings;

@@ -9,5 +9,6 @@ mod hostile;
 mod links;
 mod ports;
 mod real;
+mod search;
 mod stage;
 mod terminals;

@@ -1,6 +1,7 @@
 //! The files of the sandbox, as its user sees them.
 
 mod archive;
+mod drafts;
 mod edit;
 mod glob;
 mod grep;

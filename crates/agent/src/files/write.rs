@@ -21,6 +21,7 @@ use rustix::{
 
 use super::{
     Files,
+    drafts::{self, PREFIX},
     place::{Path, Place, open_at},
     pool::Pool,
     read::{open_regular, regular},
@@ -101,7 +102,9 @@ impl Draft {
         let failed = |cause: Errno| of_file(path.asked(), &cause.into());
         path.make_parents().map_err(failed)?;
         let place = Arc::new(path.resolve().map_err(failed)?);
-        let mode = match statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW) {
+        let there = statat(&place.directory, &place.name, AtFlags::SYMLINK_NOFOLLOW);
+        let replaces = there.is_ok();
+        let mode = match there {
             Ok(stat) => {
                 regular(&path, &stat)?;
                 // It will be replaced, which asks nothing of it: but then `chmod a-w` would
@@ -116,6 +119,7 @@ impl Draft {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         loop {
             let name = fresh_name();
+            drafts::remember(name.as_bytes(), replaces);
             let private = Mode::from_raw_mode(0o600);
             match open_at(&place.directory, name.as_c_str(), flags, private) {
                 Ok(file) => return Ok(Self { pool, path, place, file, name: Some(name), mode }),
@@ -202,6 +206,6 @@ fn fresh_name() -> CString {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let name = format!(".atoll-{:x}-{:x}-{count:x}.part", now.as_secs(), now.subsec_nanos());
+    let name = format!("{PREFIX}{:x}-{:x}-{count:x}.part", now.as_secs(), now.subsec_nanos());
     CString::new(name).unwrap_or_default()
 }

@@ -12,3 +12,4 @@ mod sealing;
 mod support;
 mod terminals;
 mod unsafe_spawn;
+mod watches;

@@ -31,6 +31,7 @@ use crate::{access::Access, app::routes, *};
         executions::execute, executions::execute_once, executions::execute_once_short,
         files::read, files::write, files::remove, files::list, files::stat, files::exists,
         files::make_directory, files::rename, files::copy, files::change_mode,
+        search::glob, search::grep, search::edit, search::watch,
         archives::pack, archives::unpack,
         processes::start, processes::list, processes::show, processes::kill, processes::attach,
         processes::write_stdin, processes::close_stdin, processes::signal, processes::resize,

@@ -10,6 +10,7 @@ mod executions;
 mod files;
 mod ports;
 mod processes;
+mod search;
 mod server;
 mod sessions;
 mod sockets;

@@ -76,6 +76,8 @@ pub(crate) enum Command {
     Logs(commands::logs::Arguments),
     Ps(commands::ps::Arguments),
     #[command(subcommand)]
+    File(commands::file::Command),
+    #[command(subcommand)]
     Session(commands::session::Command),
     Serve(commands::serve::Arguments),
     #[command(subcommand)]

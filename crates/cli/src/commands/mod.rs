@@ -8,6 +8,7 @@ pub(crate) mod doctor;
 pub(crate) mod engines;
 pub(crate) mod environment;
 pub(crate) mod exec;
+pub(crate) mod file;
 pub(crate) mod key;
 pub(crate) mod logs;
 pub(crate) mod port_forward;

@@ -12,6 +12,7 @@ mod logs;
 mod ordinary;
 mod ports;
 mod run;
+mod search;
 mod serve;
 mod sessions;
 mod trees;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         sessions::CASES,
         files::CASES,
         trees::CASES,
+        search::CASES,
         ports::CASES,
         logs::CASES,
         daemon::CASES,

@@ -25,6 +25,7 @@ mod listing;
 mod mounts;
 mod network;
 pub mod ordinary;
+pub mod paths;
 mod ports;
 mod processes;
 mod scratch;
@@ -57,6 +58,7 @@ pub fn cases() -> Vec<Case> {
         files::cases(),
         uploads::cases(),
         archives::cases(),
+        paths::cases(),
         search::cases(),
         watching::cases(),
         environment::cases(),

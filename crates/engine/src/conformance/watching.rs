@@ -8,9 +8,10 @@ use tokio::time::{Instant, sleep, timeout};
 use super::{
     Failure, Stage,
     case::{CaseResult, broken, cases, check, fails, same},
+    files::put,
     scratch::Scratch,
 };
-use crate::{Change, Changes, ErrorKind, Result};
+use crate::{Change, Changes, Edit, ErrorKind, Result};
 
 cases![
     changes_are_told_as_they_happen,
@@ -23,6 +24,7 @@ cases![
     watching_follows_no_links,
     names_that_are_no_text_are_told,
     what_is_no_directory_is_not_watched,
+    what_a_caller_writes_is_told_as_the_file_alone,
     a_watch_ends_with_its_directory,
     what_a_slow_reader_misses_is_told_as_lost,
     a_storm_of_changes_is_outlived,
@@ -244,6 +246,22 @@ async fn what_is_no_directory_is_not_watched(stage: Stage) -> CaseResult {
         refused("closed", ErrorKind::Denied).await?;
     }
     scratch.text("chmod 700 closed").await.map(drop)
+}
+
+async fn what_a_caller_writes_is_told_as_the_file_alone(stage: Stage) -> CaseResult {
+    let scratch = Scratch::new(&stage).await?;
+    scratch.text("mkdir d").await?;
+    let mut watched = Watched::new(&scratch, "d", true).await?;
+    let edit = Edit { old: "x".into(), new: "y".into(), ..Edit::default() };
+
+    put(&scratch, "d/f", "x").await?;
+    put(&scratch, "d/f", "x x").await?;
+    scratch.files().edit("d/f", &[Edit { replace_all: true, ..edit }]).await?;
+    scratch.files().copy("d/f", "d/g").await?;
+    scratch.files().rename("d/g", "d/h").await?;
+
+    let expected = lines(&["+ f", "w f", "+ g", "g > h"]);
+    same("told", watched.rest("end").await?, expected)
 }
 
 async fn a_watch_ends_with_its_directory(stage: Stage) -> CaseResult {

@@ -18,7 +18,7 @@ use rustix::fs::inotify::ReadFlags;
 use tokio::io::unix::AsyncFd;
 
 use super::{
-    super::place::Path,
+    super::{drafts, place::Path},
     event::{Batch, Event},
     queue::Queue,
 };
@@ -260,8 +260,15 @@ impl Tree {
             [false, false] => return,
         }
         let (old, new) = ((from.directory, from.name.clone()), (to.directory, to.name.clone()));
-        match (self.path_of(&old), self.path_of(&new)) {
-            (Some(from), Some(path)) => {
+        match (drafts::ours(&from.name), self.path_of(&old), self.path_of(&new)) {
+            // What a host wrote is in its place.
+            (Some(true), _, Some(path)) => {
+                self.push(ChangeKind::Written, path, Vec::new(), false);
+            }
+            (Some(false), _, Some(path)) => {
+                self.push(ChangeKind::Created, path, Vec::new(), false);
+            }
+            (None, Some(from), Some(path)) => {
                 self.push(ChangeKind::Moved, path, from, to.of_directory());
             }
             _ => self.queue.overflow(),
@@ -322,7 +329,9 @@ impl Tree {
 
     /// Something was found by looking; the kernel may tell it again.
     pub(super) fn tell_found(&mut self, spot: Spot, directory: bool) {
-        if let Some(path) = self.path_of(&spot) {
+        if let Some(path) = self.path_of(&spot)
+            && drafts::ours(&spot.1).is_none()
+        {
             self.push(ChangeKind::Created, path, Vec::new(), directory);
         }
         if self.told.len() < MAX_TOLD {
@@ -418,6 +427,10 @@ impl Tree {
     }
 
     fn tell(&self, kind: ChangeKind, event: &Event) {
+        // Not in its place yet: nobody's affair.
+        if drafts::ours(&event.name).is_some() {
+            return;
+        }
         match self.path_of(&(event.directory, event.name.clone())) {
             Some(path) => self.push(kind, path, Vec::new(), event.of_directory()),
             None => self.queue.overflow(),
