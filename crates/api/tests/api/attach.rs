@@ -102,7 +102,7 @@ async fn a_client_that_comes_back_misses_nothing_and_sees_nothing_twice() {
         }
 
         let lines = |range: std::ops::RangeInclusive<u32>, prefix: &str| {
-            range.map(|number| format!("{prefix}{number}\n")).collect::<String>().into_bytes()
+            range.flat_map(|number| format!("{prefix}{number}\n").into_bytes()).collect::<Vec<u8>>()
         };
         assert!(stdout == lines(1..=60_000, ""), "{} bytes", stdout.len());
         assert!(stderr == lines(1..=200, "e"), "{} bytes", stderr.len());
