@@ -15,8 +15,9 @@ use crate::{
     stage::{Stage, make, run, runs, text, wait_until},
 };
 
-pub(crate) const TESTS: [Test; 6] = [
+pub(crate) const TESTS: [Test; 7] = [
     ("attacks::the_agents_processes_have_the_first_numbers", numbers),
+    ("attacks::the_kernel_does_not_give_those_numbers_again", never_again),
     ("attacks::no_signal_reaches_the_agents_processes", signals),
     ("attacks::nothing_is_set_about_the_agents_processes", settings),
     ("attacks::nothing_is_read_of_the_agents_processes", secrets),
@@ -66,6 +67,19 @@ fn numbers(stage: &Stage, runtime: &Runtime) {
         }
         unharmed(&sandbox, process).await;
     });
+}
+
+/// What all of this rests on: past the last number the kernel goes on at 300.
+fn never_again(_: &Stage, _: &Runtime) {
+    let line = "cd /proc/sys/kernel; echo $(($(cat pid_max) - 3)) > ns_last_pid; \
+                for i in 1 2 3 4 5 6; do sh -c 'echo $$'; done";
+    let output = process::Command::new("unshare")
+        .args(["--user", "--map-root-user", "--fork", "--pid", "--mount-proc", "sh", "-c", line])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let numbers: Vec<u32> = text.lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(numbers.iter().min(), Some(&300), "{numbers:?}");
 }
 
 fn signals(stage: &Stage, runtime: &Runtime) {
