@@ -130,9 +130,10 @@ fn status(code: Code) -> StatusCode {
         Code::NotFound => StatusCode::NOT_FOUND,
         Code::Conflict => StatusCode::CONFLICT,
         Code::Denied | Code::EngineNotIsolating => StatusCode::FORBIDDEN,
-        Code::Unsupported | Code::InterpreterMissing | Code::ProgramMissing => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        Code::Unsupported
+        | Code::InterpreterMissing
+        | Code::ProgramMissing
+        | Code::ImageMissing => StatusCode::UNPROCESSABLE_ENTITY,
         Code::EngineUnavailable => StatusCode::SERVICE_UNAVAILABLE,
         Code::TooManySessions => StatusCode::TOO_MANY_REQUESTS,
         Code::Exhausted => StatusCode::INSUFFICIENT_STORAGE,

@@ -25,6 +25,10 @@ pub(crate) struct Port(pub(crate) u16);
 #[derive(Debug)]
 pub(crate) struct Key(pub(crate) String);
 
+/// The environment of `…/environments/{name}/…`.
+#[derive(Debug)]
+pub(crate) struct Name(pub(crate) String);
+
 /// The query, understood. Unknown and malformed fields are named.
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
@@ -73,6 +77,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Key {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
         parameter(parts, state, "key").await.map(Self)
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Name {
+    type Rejection = Error;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Error> {
+        parameter(parts, state, "name").await.map(Self)
     }
 }
 

@@ -10,6 +10,7 @@ mod invocation;
 mod journal;
 mod output;
 mod part;
+mod prepare;
 mod printer;
 mod progress;
 mod report;

@@ -25,6 +25,13 @@ impl Progress {
         Self(bar.with_style(style).with_message(words::printable(what)))
     }
 
+    /// How far it is, where how much there is becomes known on the way.
+    pub(crate) fn set(&self, done: u64, total: u64, doing: &str) {
+        self.0.set_length(total);
+        self.0.set_position(done);
+        self.0.set_message(words::printable(doing));
+    }
+
     pub(crate) fn add(&self, bytes: usize) {
         self.0.inc(bytes as u64);
     }

@@ -9,6 +9,7 @@ mod body;
 mod client;
 mod connect;
 mod e2b;
+mod environments;
 mod error;
 mod events;
 mod executions;
@@ -25,6 +26,7 @@ mod trust;
 mod upgrade;
 
 pub use client::Client;
+pub use environments::Preparation;
 pub use error::{Error, Refused, Result};
 pub use events::{Event, Events};
 pub use files::Download;

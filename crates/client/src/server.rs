@@ -2,7 +2,6 @@
 
 use atoll_types::{
     engine::{EngineInfo, EngineList},
-    environment::{EnvironmentInfo, EnvironmentList},
     key::{CreateKey, Key, KeyList, NewKey},
     server::{Health, Version},
 };
@@ -22,12 +21,6 @@ impl Client {
 
     pub async fn engines(&self) -> Result<Vec<EngineInfo>> {
         self.get("/api/engines").await.map(|EngineList { engines }| engines)
-    }
-
-    /// What sandboxes can be made of.
-    pub async fn environments(&self) -> Result<Vec<EnvironmentInfo>> {
-        let EnvironmentList { environments } = self.get("/api/environments").await?;
-        Ok(environments)
     }
 
     /// Makes a key; its secret is shown this once. Needs the `admin` scope, as the two below.

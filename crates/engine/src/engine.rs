@@ -8,7 +8,7 @@ use atoll_types::{
     id::SandboxId,
 };
 
-use crate::{Result, Sandbox, Spec};
+use crate::{Report, Result, Root, Sandbox, Spec};
 
 /// A way of isolating code: a process, namespaces, a container, a remote service.
 #[async_trait]
@@ -35,6 +35,16 @@ pub trait Engine: fmt::Debug + Send + Sync {
     /// - An engine without isolation refuses a `spec` that is not trusted
     ///   ([`Denied`](crate::ErrorKind::Denied)).
     async fn create(&self, id: &SandboxId, spec: &Spec) -> Result<Arc<dyn Sandbox>>;
+
+    /// Gets what sandboxes of this root need and this host lacks: an image, for instance.
+    ///
+    /// - Without it, [`create`](Self::create) is [`NotFound`](crate::ErrorKind::NotFound).
+    /// - Of what is here already: does nothing, or makes sure that it is as it should be.
+    /// - Dropping the future gives it up.
+    async fn prepare(&self, root: &Root, report: Report<'_>) -> Result<()> {
+        let _ = (root, report);
+        Ok(())
+    }
 
     /// Finds a sandbox made earlier, perhaps by a daemon that has since died.
     ///

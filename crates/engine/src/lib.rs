@@ -16,6 +16,7 @@ mod error;
 mod exec;
 mod files;
 mod ports;
+mod prepare;
 mod sandbox;
 mod spec;
 
@@ -35,5 +36,6 @@ pub use error::{Error, ErrorKind, Result};
 pub use exec::{Output, exec};
 pub use files::{ByteStream, Changes, Files};
 pub use ports::{Duplex, MAX_TUNNELS, Ports, Tunnel};
+pub use prepare::{Progress, Report};
 pub use sandbox::{Event, Events, Offsets, Sandbox, Usage};
 pub use spec::{Image, Mount, Network, Root, Spec};

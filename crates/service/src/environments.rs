@@ -135,6 +135,26 @@ impl Environments {
         })
     }
 
+    /// The same; on an engine whose sandboxes start from images, a name that is no environment's is
+    /// an image's, with all else as in `base`.
+    pub(crate) fn find_or_image(&self, name: &str, engine: &str) -> Result<Arc<Environment>> {
+        let engine = Engines::canonical(engine);
+        match self.find(name) {
+            Ok(found) => Ok(Arc::clone(found)),
+            Err(_) if OF_IMAGES.contains(&engine) => {
+                let root = Root::Image(Image::Reference(name.to_owned()));
+                Ok(Arc::new(Environment {
+                    name: name.to_owned(),
+                    engine: Some(engine.to_owned()),
+                    aliases: Vec::new(),
+                    roots: BTreeMap::from([(engine.to_owned(), root)]),
+                    ..Environment::clone(self.find("base")?)
+                }))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     pub(crate) fn describe(&self) -> Vec<EnvironmentInfo> {
         self.0.values().map(|environment| environment.describe()).collect()
     }
@@ -355,6 +375,19 @@ mod tests {
         assert_eq!(root("python:3.12-slim"), Root::Image(named));
         let built = Image::Dockerfile("/srv/mine".into());
         assert_eq!(root("{dockerfile: /srv/mine}"), Root::Image(built));
+    }
+
+    #[test]
+    fn where_there_are_images_an_unknown_name_is_one() {
+        let all = Environments::load(None, limits::DEFAULTS).unwrap();
+
+        let image = all.find_or_image("ruby:3.4", "docker").unwrap();
+
+        let root = Root::Image(Image::Reference("ruby:3.4".to_owned()));
+        assert_eq!(image.root("docker").unwrap(), root);
+        assert_eq!(image.limits, all.find("base").unwrap().limits);
+        assert_eq!(all.find_or_image("python", "docker").unwrap().name, "python");
+        assert!(all.find_or_image("ruby:3.4", "namespace").is_err());
     }
 
     #[test]

@@ -42,6 +42,8 @@ pub enum Code {
     InterpreterMissing,
     /// The sandbox has no such program.
     ProgramMissing,
+    /// The environment's image is not on this host yet.
+    ImageMissing,
     /// As many sessions as there may be.
     TooManySessions,
     /// A limit of the sandbox is reached: no room, too many.
@@ -69,6 +71,7 @@ impl Code {
             Self::EngineUnavailable => "engine_unavailable",
             Self::InterpreterMissing => "interpreter_missing",
             Self::ProgramMissing => "program_missing",
+            Self::ImageMissing => "image_missing",
             Self::TooManySessions => "too_many_sessions",
             Self::Exhausted => "exhausted",
             Self::SessionLost => "session_lost",

@@ -18,6 +18,7 @@ mod live;
 mod metrics;
 mod mounts;
 mod ports;
+mod prepare;
 mod processes;
 mod reaper;
 mod reconcile;
@@ -28,7 +29,7 @@ mod settings;
 
 pub use atoll_engine::{
     ByteStream, Engine, Error as EngineError, ErrorKind as EngineErrorKind, Event, Events, Offsets,
-    Outcome,
+    Outcome, Progress,
 };
 pub use atoll_store::Store;
 pub use engines::Engines;
@@ -37,6 +38,7 @@ pub use keys::Identity;
 pub use lifecycle::{LifecycleEvent, Refused, after};
 pub use mounts::{AllowedMount, MountPolicy};
 pub use ports::PortStream;
+pub use prepare::{Preparation, Prepared};
 pub use reconcile::Reconciled;
 pub use service::Service;
 pub use sessions::{SessionFilter, Wanted};

@@ -31,3 +31,24 @@ pub struct EnvironmentInfo {
     /// What a session gets that asks for nothing else.
     pub limits: Limits,
 }
+
+/// One event of `POST /api/environments/{name}/prepare`: steps, then the end.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum PrepareEvent {
+    /// Something is being done, to one part of several perhaps.
+    Step {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        part: Option<String>,
+        /// In words for people.
+        doing: String,
+        /// Bytes of the part that are done, and that there are.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        done: Option<u64>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total: Option<u64>,
+    },
+    /// Sandboxes can be made now. The last event, unless there is an error.
+    Ready,
+}

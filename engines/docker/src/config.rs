@@ -22,7 +22,7 @@ pub struct Config {
 pub enum Weakness {
     /// No system call is refused, by Docker's filter or by Atoll's.
     Seccomp,
-    /// The container has every capability its daemon can give.
+    /// The container has the capabilities its daemon gives to any.
     Capabilities,
     /// `no_new_privs` is not set for the container.
     NewPrivileges,

@@ -104,7 +104,7 @@ impl Plan<'_> {
         Ok(HostConfig {
             privileged: Some(false),
             cap_drop: if capable { None } else { words(&["ALL"]) },
-            cap_add: if capable { words(&["ALL"]) } else { words(&CAPABILITIES) },
+            cap_add: if capable { None } else { words(&CAPABILITIES) },
             security_opt: Some(security),
             readonly_rootfs: Some(!self.weak(Weakness::WritableRoot)),
             network_mode: Some(if self.weak(Weakness::Network) { "host" } else { "none" }.into()),

@@ -5,8 +5,8 @@ use std::{fs, io, path::PathBuf, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use atoll_agent_client::{AgentSandbox, private::Private};
 use atoll_engine::{
-    Engine, Error, ErrorKind, Image, Isolation, Limits, Network, Probe, Result, Root, Sandbox,
-    SandboxId, Spec,
+    Engine, Error, ErrorKind, Image, Isolation, Limits, Network, Probe, Report, Result, Root,
+    Sandbox, SandboxId, Spec,
 };
 use bollard::{
     models::ContainerInspectResponse,
@@ -23,7 +23,7 @@ use crate::{
     labels::{self, Instance},
     limits, mounts,
     place::Place,
-    probe,
+    probe, pull,
     sandbox::{Site, Watch},
 };
 
@@ -224,6 +224,11 @@ impl Engine for DockerEngine {
         made.await.map_err(|error| Error::internal("the runtime is going down").because(error))?
     }
 
+    async fn prepare(&self, root: &Root, report: Report<'_>) -> Result<()> {
+        let credentials = self.config.credentials.as_deref();
+        pull::prepare(&self.daemon, image_of(root)?, credentials, report).await
+    }
+
     async fn attach(&self, id: &SandboxId) -> Result<Option<Arc<dyn Sandbox>>> {
         let Some(instance) = self.instance()? else { return Ok(None) };
         let site = self.site(&instance, id);
@@ -270,7 +275,11 @@ fn image(spec: &Spec) -> Result<&Image> {
     if spec.network != Network::Loopback {
         return Err(Error::unsupported("the docker engine gives no network beyond loopback"));
     }
-    match &spec.root {
+    image_of(&spec.root)
+}
+
+fn image_of(root: &Root) -> Result<&Image> {
+    match root {
         Root::Image(image) => Ok(image),
         _ => Err(Error::unsupported("the docker engine's root is an image")
             .hint("name one in the environment: `roots: {docker: python:3.12-slim}`")),

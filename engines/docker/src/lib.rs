@@ -4,8 +4,10 @@
 //! would have run. See `README.md` for what a sandbox is made of.
 
 mod boot;
+mod build;
 mod config;
 mod container;
+mod credentials;
 mod daemon;
 mod engine;
 mod files;
@@ -15,6 +17,7 @@ mod limits;
 mod mounts;
 mod place;
 mod probe;
+mod pull;
 mod sandbox;
 mod sys;
 

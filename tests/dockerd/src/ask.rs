@@ -28,7 +28,12 @@ pub(crate) fn post(socket: &Path, path: &str, body: &str) -> (u16, String) {
     request(socket, "POST", path, body).expect("the daemon answers")
 }
 
-fn request(socket: &Path, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
+pub(crate) fn request(
+    socket: &Path,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Option<(u16, String)> {
     let mut stream = UnixStream::connect(socket).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(90))).ok()?;
     // Of version 1.0, so that an answer is neither cut into pieces nor followed by another.

@@ -8,6 +8,7 @@
 
 mod ask;
 mod image;
+mod registry;
 mod slot;
 
 use std::{
@@ -22,6 +23,7 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+pub use registry::Registry;
 use slot::Slot;
 
 /// The image every daemon has: Debian bookworm with Python and Perl.
@@ -92,8 +94,8 @@ impl Dockerd {
         let mut dockerd = Self { daemon, watcher, options, group, place, slot };
         dockerd.wait_until_ready();
         dockerd.clean();
-        if !image::is_here(&dockerd.socket()) {
-            image::import(&dockerd.socket(), &root);
+        if !image::is_here(&dockerd.socket(), IMAGE) {
+            image::import(&dockerd.socket(), IMAGE, &root);
         }
         Ok(dockerd)
     }
@@ -126,10 +128,17 @@ impl Dockerd {
         self.slot.log()
     }
 
-    /// Ends the daemon, and nothing it started, at once.
+    /// Ends the daemon at once. Its containerd goes with it, as it does; containers do not.
     pub fn kill(&mut self) {
         self.daemon.kill().expect("it is our child");
         self.daemon.wait().expect("it is our child");
+        // Another daemon would take one that is about to go for one that stays.
+        let pid = fs::read_to_string(self.place.path().join("exec/containerd/containerd.pid"));
+        let process = pid.map(|pid| Path::new("/proc").join(pid.trim()));
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while process.as_ref().is_ok_and(|path| path.exists()) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Starts the daemon again after [`kill`](Self::kill).
@@ -155,6 +164,21 @@ impl Dockerd {
     /// What the daemon tells about a container.
     pub fn inspect(&self, container: &str) -> Value {
         ask::get(&self.socket(), &format!("/containers/{container}/json"))
+    }
+
+    /// Asks the daemon anything: the answer's status and its body.
+    pub fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        ask::request(&self.socket(), method, path, body).expect("the daemon answers")
+    }
+
+    /// Makes an image that holds these files and nothing else.
+    pub fn import(&self, name: &str, directory: &Path) {
+        image::import(&self.socket(), name, directory);
+    }
+
+    /// Sends an image to the registry it is named after, with a name and a password.
+    pub fn push(&self, image: &str, login: Option<(&str, &str)>) {
+        image::push(&self.socket(), image, login);
     }
 
     /// Makes another image of [`IMAGE`] with these lines of a Dockerfile, such as `USER root`.

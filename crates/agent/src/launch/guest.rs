@@ -212,7 +212,11 @@ impl Guests {
             }
             _ => {}
         }
-        clear_ambient_capability_set()?;
+        match clear_ambient_capability_set() {
+            // A kernel without such a set, as gVisor's; giving up the others empties it anyway.
+            Err(rustix::io::Errno::INVAL) => {}
+            cleared => cleared?,
+        }
         lenient(set_thread_groups(&[]))?;
         if let Some(User { uid, gid }) = self.user {
             let (uid, gid) = (Uid::from_raw(uid), Gid::from_raw(gid));

@@ -117,8 +117,9 @@ pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 ///
 /// Only for a child on its way to [`execute`]: it forgets the owners of those descriptors.
 pub(crate) fn close_from(first: RawFd) -> io::Result<()> {
+    // Not `u32::MAX`, which gVisor takes for -1. No descriptor has a larger number than this.
     // SAFETY: the caller never uses or drops an owner of these again; it ends in exec or exit.
-    let result = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, 0) };
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, i32::MAX, 0) };
     if result == 0 {
         return Ok(());
     }

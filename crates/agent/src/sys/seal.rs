@@ -4,7 +4,7 @@
 use std::io;
 
 use rustix::process::{
-    DumpableBehavior, getegid, geteuid, parent_process_death_signal, set_dumpable_behavior,
+    DumpableBehavior, getegid, geteuid, getuid, parent_process_death_signal, set_dumpable_behavior,
     set_parent_process_death_signal,
 };
 
@@ -105,8 +105,28 @@ pub(crate) fn set_file_system_user(uid: u32, gid: u32) -> io::Result<()> {
     };
     if now == (i64::from(uid), i64::from(gid)) {
         Ok(())
+    } else if now == (-1, -1) {
+        set_effective_user(uid, gid)
     } else {
         Err(io::Error::from_raw_os_error(libc::EPERM))
+    }
+}
+
+/// The same where the kernel has no such ids, as gVisor's has not: by the thread's effective ids.
+/// Its real and saved ones stay, and lead back.
+fn set_effective_user(uid: u32, gid: u32) -> io::Result<()> {
+    const SAME: u32 = u32::MAX;
+    // SAFETY: the calls change this thread's credentials and no memory. Not through libc, which
+    // would change those of every thread.
+    let set = |call, id: u32| match unsafe { libc::syscall(call, SAME, id, SAME) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    };
+    // The user that may change groups is the real one: last on the way out, first on the way back.
+    if uid == getuid().as_raw() {
+        set(libc::SYS_setresuid, uid).and_then(|()| set(libc::SYS_setresgid, gid))
+    } else {
+        set(libc::SYS_setresgid, gid).and_then(|()| set(libc::SYS_setresuid, uid))
     }
 }
 

@@ -37,7 +37,7 @@ use crate::{access::Access, app::routes, *};
         processes::write_stdin, processes::close_stdin, processes::signal, processes::resize,
         ports::list, ports::tunnel, ports::proxy, ports::proxy_root,
         terminal::attach,
-        engines::list, environments::list, keys::create, keys::list, keys::remove,
+        engines::list, environments::list, environments::prepare, keys::create, keys::list, keys::remove,
         e2b::execute, e2b::read, e2b::write, e2b::list,
         server::health, server::version, server::metrics, server::description,
     ),

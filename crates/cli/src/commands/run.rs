@@ -16,6 +16,7 @@ use crate::{
     follow::{self, Followed},
     invocation::Invocation,
     output::Output,
+    prepare::create_session,
     signal::{End, Stop},
     witness,
 };
@@ -70,7 +71,7 @@ pub(crate) async fn run(arguments: Arguments, invocation: &Invocation) -> Result
     let mut stop = Stop::new()?;
     let client = invocation.client().await?;
     let session = tokio::select! {
-        session = create(&client, request, &arguments) => session?,
+        session = create(&client, request, &arguments, invocation) => session?,
         // Dropping the request makes the server undo it.
         asked = stop.asked() => return Ok(End::Asked(asked)),
     };
@@ -101,11 +102,12 @@ async fn create(
     client: &Client,
     mut request: CreateSession,
     arguments: &Arguments,
+    invocation: &Invocation,
 ) -> Result<SessionId> {
-    let made = match (client.create_session(&request).await, arguments.timeout) {
+    let made = match (create_session(client, &request, invocation).await, arguments.timeout) {
         (Err(error), Some(timeout)) if too_long(&error) => {
             request.timeout = Some(timeout);
-            client.create_session(&request).await
+            create_session(client, &request, invocation).await
         }
         (made, _) => made,
     };

@@ -14,6 +14,7 @@ use crate::{
     arguments::{Pair, SandboxArguments},
     failure::{Failure, Result},
     invocation::Invocation,
+    prepare::create_session,
     printer::{self, Printer, Tone},
     words,
 };
@@ -105,8 +106,8 @@ async fn create(arguments: Create, invocation: &Invocation) -> Result {
     let mut request = arguments.sandbox.request()?;
     request.timeout = arguments.timeout;
     request.metadata.extend(arguments.metadata.into_iter().map(|pair| (pair.name, pair.value)));
-    let session = invocation.client().await?.create_session(&request).await?;
     let printer = invocation.printer;
+    let session = create_session(&invocation.client().await?, &request, invocation).await?;
     if printer.quiet() {
         return printer::text(session.session_id.as_str());
     }

@@ -15,6 +15,7 @@ use crate::{Command, ErrorKind, Event, Isolation, Limits, Offsets, Reason, Root,
 
 cases![
     a_probe_changes_nothing,
+    preparing_what_is_here_changes_nothing,
     a_new_sandbox_is_ready,
     an_id_in_use_exists_already,
     an_untrusted_spec_is_denied_without_isolation,
@@ -54,6 +55,15 @@ async fn a_probe_changes_nothing(stage: Stage) -> CaseResult {
     let second = engine.probe().await?;
 
     same("the second answer", second, first)
+}
+
+async fn preparing_what_is_here_changes_nothing(stage: Stage) -> CaseResult {
+    let scratch = Scratch::new(&stage).await?;
+    scratch.text("echo x > file").await?;
+
+    stage.engine().prepare(&stage.spec().root, &|_| {}).await?;
+
+    same("the sandbox", scratch.text("cat file").await?, "x\n".into())
 }
 
 async fn a_new_sandbox_is_ready(stage: Stage) -> CaseResult {

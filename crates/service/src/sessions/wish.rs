@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use atoll_engine::{Engine, Isolation, Sandbox, Spec};
+use atoll_engine::{Engine, ErrorKind, Isolation, Sandbox, Spec};
 use atoll_types::{id::SandboxId, limits::Limits, session::MountRequest};
 
 use super::Kept;
@@ -37,18 +37,8 @@ impl Service {
     /// Checks a wish against the operator's settings, and takes a place for it.
     pub(crate) async fn grant(&self, wish: Wish) -> Result<Made> {
         let settings = &self.inner.settings;
-        let name = wish.environment.as_deref().unwrap_or(&settings.default_environment);
-        let environment = Arc::clone(self.inner.environments.find(name)?);
-        let name = wish.engine.as_deref().or(environment.engine.as_deref());
-        let engine = self.inner.engines.find(name.unwrap_or(&settings.default_engine));
-        let engine = engine.map_err(|mut error| {
-            // A name of the caller's own is the caller's to mend.
-            if wish.engine.is_some() {
-                error.code = Code::InvalidRequest;
-            }
-            error
-        });
-        let engine = Arc::clone(engine?);
+        let (environment, engine) =
+            self.choose(wish.environment.as_deref(), wish.engine.as_deref())?;
         self.check_isolation(engine.as_ref(), wish.trusted)?;
         let root = environment.root(Engines::canonical(engine.name()))?;
         limits::check(&wish.limits, &settings.max_limits)?;
@@ -73,6 +63,28 @@ impl Service {
         let kept = Kept { limits, grades, mounts: wish.mounts, trusted: wish.trusted };
         let permit = Some(self.permit()?);
         Ok(Made { sandbox_id: crate::id::sandbox(), engine, environment, spec, kept, permit })
+    }
+
+    /// The environment and the engine that are meant. Where sandboxes start from images, a name
+    /// that is no environment's is an image's.
+    pub(crate) fn choose(
+        &self,
+        environment: Option<&str>,
+        engine: Option<&str>,
+    ) -> Result<(Arc<Environment>, Arc<dyn Engine>)> {
+        let settings = &self.inner.settings;
+        let name = environment.unwrap_or(&settings.default_environment);
+        let usual = engine.unwrap_or(&settings.default_engine);
+        let environment = self.inner.environments.find_or_image(name, usual)?;
+        let name = engine.or(environment.engine.as_deref()).unwrap_or(&settings.default_engine);
+        let found = self.inner.engines.find(name).map_err(|mut error| {
+            // A name of the caller's own is the caller's to mend.
+            if engine.is_some() {
+                error.code = Code::InvalidRequest;
+            }
+            error
+        });
+        Ok((environment, Arc::clone(found?)))
     }
 
     fn check_isolation(&self, engine: &dyn Engine, trusted: bool) -> Result<()> {
@@ -128,7 +140,18 @@ impl Made {
 
     /// Makes the sandbox. A failure leaves nothing behind.
     pub(crate) async fn create(&self) -> Result<Arc<dyn Sandbox>> {
-        Ok(self.engine.create(&self.sandbox_id, &self.spec).await?)
+        let made = self.engine.create(&self.sandbox_id, &self.spec).await;
+        made.map_err(|error| match error.kind() {
+            // Nothing else that a sandbox is made of can be missing.
+            ErrorKind::NotFound => Error::new(Code::ImageMissing, error.message().to_owned())
+                .hint(format!(
+                    "get it with `atoll env pull --engine {} {}`",
+                    self.engine.name(),
+                    self.environment.name
+                ))
+                .because(error),
+            _ => error.into(),
+        })
     }
 }
 
