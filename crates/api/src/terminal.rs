@@ -7,7 +7,7 @@
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use atoll_service::{EngineError, Event, Events, Offsets, Service};
+use atoll_service::{Code, EngineError, Event, Events, Offsets, Service};
 use atoll_types::{
     error::Problem,
     id::{ProcessId, SessionId},
@@ -177,7 +177,11 @@ async fn find(service: &Service, id: &SessionId, wanted: &Wanted) -> Result<Proc
         return Err(Error::invalid(format!("process {process} has no terminal")));
     }
     if let (Some(size), None) = (size, &found.end) {
-        service.resize_process(id, process, size).await?;
+        match service.resize_process(id, process, size).await {
+            // Ended meanwhile: its last words and its end are still to be shown.
+            Err(error) if error.code == Code::NotFound => {}
+            resized => resized?,
+        }
     }
     Ok(found)
 }

@@ -37,12 +37,13 @@ impl Seen {
 
     async fn step(&mut self) -> Option<ProcessEnd> {
         let shown = tokio::time::timeout(PATIENCE, self.output.next()).await.expect("something");
-        self.text += &match shown.unwrap().expect("it goes on") {
+        let shown = match shown.unwrap().expect("it goes on") {
             Shown::Bytes(data) => String::from_utf8_lossy(&data).into_owned(),
             Shown::Refused(refused) => format!("<{}: {}>", refused.code, refused.message),
             Shown::Skipped(offset) => format!("<to {offset}>"),
             Shown::Ended(end) => return Some(end),
         };
+        self.text.push_str(&shown);
         None
     }
 

@@ -15,6 +15,8 @@ mod run;
 mod search;
 mod serve;
 mod sessions;
+mod terminal;
+mod tmux;
 mod trees;
 mod usage;
 
@@ -42,6 +44,10 @@ fn main() -> ExitCode {
     .concat();
     let ignored = !rustix::process::geteuid().is_root() && !engines_required();
     let isolating = isolating.into_iter().map(|case| trial(case).with_ignored_flag(ignored));
+    // These need more: a terminal, and what people run in one.
+    let ignored = ignored || (!tmux::is_there() && !engines_required());
+    let terminals = terminal::CASES.iter().copied().map(trial);
+    let isolating = isolating.chain(terminals.map(|case| case.with_ignored_flag(ignored)));
     let trials = isolating.chain(usage::CASES.iter().copied().map(trial)).collect();
     libtest_mimic::run(&arguments, trials).exit_code()
 }

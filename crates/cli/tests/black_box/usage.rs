@@ -12,6 +12,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_run_of_nothing_says_what_to_give", nothing_to_run),
     ("listing_nothing_starts_nothing", lists_nothing),
     ("the_doctor_needs_no_server", doctor),
+    ("a_terminal_needs_a_terminal", no_terminal),
     ("help_has_examples", help),
 ];
 
@@ -109,6 +110,19 @@ fn doctor() {
     assert_eq!(report["host"][0]["name"], "user namespaces");
     assert_eq!(ended.code == 0, report["healthy"] == true, "{ended:?}");
     assert!(!atoll.path(".local").exists(), "looking changes nothing");
+}
+
+fn no_terminal() {
+    let atoll = Atoll::new();
+
+    for arguments in [&["sh"][..], &["sh", "some-session"], &["exec", "-t", "s", "--", "ls"]] {
+        let ended = atoll.run(arguments);
+        assert_eq!(ended.code, 2, "{ended:?}");
+        assert!(ended.stderr.contains("this needs a terminal"), "{ended:?}");
+    }
+    let flags = atoll.run(&["sh", "some-session", "--memory", "64m"]);
+    assert_eq!(flags.code, 2, "{flags:?}");
+    assert!(!atoll.path(".local").exists(), "nothing was started");
 }
 
 fn help() {
