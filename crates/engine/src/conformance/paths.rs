@@ -10,6 +10,7 @@ use super::{
     case::{CaseResult, broken, cases, check},
     files::content,
     scratch::{Scratch, text},
+    watching,
 };
 use crate::{Command, Edit, Error, ErrorKind, Glob, Grep};
 
@@ -167,7 +168,7 @@ impl Call {
                 let (old, new) = ("atoll-trap".to_owned(), "atoll-trap!".to_owned());
                 files.edit(path, &[Edit { old, new, ..Edit::default() }]).await.map(drop)
             }
-            Self::Watch => files.watch(path, false).await.map(drop),
+            Self::Watch => watching::begin(scratch, path, false).await.map(drop),
         }
     }
 
