@@ -26,6 +26,9 @@ pub(crate) const KEPT: [&str; 5] = [OWN, "/dev", "/etc", "/proc", "/sys"];
 /// Volumes an image may declare.
 const MOST_VOLUMES: usize = 8;
 
+/// A place has room for one file for so many bytes of it.
+const BYTES_PER_FILE: i64 = 4096;
+
 /// Mounts, as Docker has two kinds.
 #[derive(Debug)]
 pub(crate) struct Files {
@@ -55,9 +58,11 @@ impl Plan<'_> {
             // making it; such a place does not let programs in it be run.
             if !taken(Path::new(path)) && !declared(Path::new(path)) {
                 let size = self.share(parts);
-                let options =
-                    format!("size={size},mode={mode},uid={owner},gid={owner},nosuid,nodev,exec");
-                tmpfs.insert(path.to_owned(), options);
+                // Files without content are no less a burden.
+                let files = (size / BYTES_PER_FILE).clamp(1024, 1 << 20);
+                let limits = format!("size={size},nr_inodes={files}");
+                let owner = format!("mode={mode},uid={owner},gid={owner}");
+                tmpfs.insert(path.to_owned(), format!("{limits},{owner},nosuid,nodev,exec"));
             }
         }
         let mut mounts = vec![
