@@ -161,6 +161,13 @@ impl Dockerd {
         list.iter().map(|one| one["Name"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
+    /// The names of all networks.
+    pub fn networks(&self) -> Vec<String> {
+        let answer = ask::get(&self.socket(), "/networks");
+        let list = answer.as_array().cloned().unwrap_or_default();
+        list.iter().map(|one| one["Name"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
     /// What the daemon tells about a container.
     pub fn inspect(&self, container: &str) -> Value {
         ask::get(&self.socket(), &format!("/containers/{container}/json"))
@@ -225,6 +232,11 @@ impl Drop for Dockerd {
         let _ = self.watcher.wait();
         let _ = self.daemon.wait();
     }
+}
+
+/// What this machine lacks for a daemon, if anything.
+pub fn missing() -> Option<Missing> {
+    needed().err()
 }
 
 /// What a daemon needs and this machine may lack; where the image's files are.

@@ -10,12 +10,13 @@ use crate::check::Broken;
 /// The variable of the harness's own environment that holds a secret.
 pub const VARIABLE: &str = "ATOLL_HOSTILE_CANARY";
 
-/// Two files and a variable, each with its own secret.
+/// Two files and a variable, each with its own secret, and a file whose name is one.
 #[derive(Debug)]
 pub struct Canary {
     directory: TempDir,
     private: String,
     readable: String,
+    name: String,
     pub(crate) variable: String,
 }
 
@@ -24,7 +25,9 @@ impl Canary {
     pub fn new(variable: String) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("atoll-canary-").tempdir()?;
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))?;
-        let canary = Self { directory, private: token()?, readable: token()?, variable };
+        let (private, readable, name) = (token()?, token()?, token()?);
+        let canary = Self { directory, private, readable, name, variable };
+        fs::write(canary.directory.path().join(&canary.name), "")?;
         for (path, content, mode) in [
             (canary.private_path(), &canary.private, 0o600),
             (canary.readable_path(), &canary.readable, 0o644),
@@ -54,6 +57,7 @@ impl Canary {
         for (name, token) in [
             ("private file", &self.private),
             ("readable file", &self.readable),
+            ("name of a file", &self.name),
             ("environment", &self.variable),
         ] {
             if bytes.windows(token.len()).any(|window| window == token.as_bytes()) {
@@ -79,7 +83,9 @@ impl Canary {
             .map(|entry| entry.file_name())
             .collect();
         names.sort();
-        if names != ["private", "readable"] {
+        let mut own = ["private", "readable", self.name.as_str()];
+        own.sort_unstable();
+        if names != own {
             return Err(Broken(format!("I1: the canary's directory holds {names:?}")).into());
         }
         Ok(())

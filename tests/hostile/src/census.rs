@@ -58,7 +58,7 @@ impl Traces {
         left.extend(self.state());
         left.extend(self.shared_memory());
         left.extend(self.system_v());
-        left.extend(self.subject.left(&self.id));
+        left.extend(self.subject.left(&self.names));
         left
     }
 

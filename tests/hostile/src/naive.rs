@@ -11,8 +11,8 @@ use std::{
 
 use async_trait::async_trait;
 use atoll_engine::{
-    ByteStream, Changes, Edit, Edited, Entry, Error, ErrorKind, Event, Files, Glob, Grep, Listing,
-    Matches, Offsets, ProcessId, Result, Sandbox,
+    ByteStream, Change, Changes, Edit, Edited, Entry, Error, ErrorKind, Event, Files, Glob, Grep,
+    Listing, Matches, Offsets, ProcessId, Result, Sandbox,
 };
 use bytes::Bytes;
 use futures_util::StreamExt as _;
@@ -86,28 +86,100 @@ impl Files for NaiveFiles {
             .map_err(|error| wrong(&error))
     }
 
-    async fn pack(&self, _: &str) -> Result<ByteStream> {
-        Err(Error::unsupported("no check needs it"))
+    async fn pack(&self, path: &str) -> Result<ByteStream> {
+        let mut archive = Vec::new();
+        self.each(path, |path, content| {
+            archive.extend_from_slice(path.as_bytes());
+            archive.extend_from_slice(content);
+        });
+        Ok(futures_util::stream::iter([Ok(Bytes::from(archive))]).boxed())
     }
 
-    async fn unpack(&self, _: &str, _: ByteStream) -> Result<()> {
-        Err(Error::unsupported("no check needs it"))
+    /// Names, kinds and targets as the archive has them.
+    async fn unpack(&self, path: &str, mut archive: ByteStream) -> Result<()> {
+        let mut bytes = Vec::new();
+        while let Some(piece) = archive.next().await {
+            bytes.extend_from_slice(&piece?);
+        }
+        let mut rest = bytes.as_slice();
+        while let Some((header, content)) = rest.split_at_checked(512) {
+            let text = |from: usize, to: usize| {
+                let field = header[from..to].split(|byte| *byte == 0).next().unwrap_or_default();
+                String::from_utf8_lossy(field).into_owned()
+            };
+            let size = usize::from_str_radix(text(124, 136).trim(), 8).unwrap_or(0);
+            let place = self.at(path).join(text(0, 100));
+            let unpacked = match header[156] {
+                b'0' => fs::write(place, &content[..size.min(content.len())]),
+                b'1' => fs::hard_link(text(157, 257), place),
+                b'2' => std::os::unix::fs::symlink(text(157, 257), place),
+                _ => return Ok(()),
+            };
+            unpacked.map_err(|error| wrong(&error))?;
+            rest = content.get(size.next_multiple_of(512)..).unwrap_or_default();
+        }
+        Ok(())
     }
 
-    async fn watch(&self, _: &str, _: bool) -> Result<Changes> {
-        Err(Error::unsupported("no check needs it"))
+    /// Looks when it is asked, and then tells all there is.
+    async fn watch(&self, path: &str, _: bool) -> Result<Changes> {
+        let place = self.at(path);
+        let all = futures_util::stream::once(async move {
+            let entries = fs::read_dir(&place).into_iter().flatten().flatten();
+            // Files only: directories were there before.
+            let files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+            let mut paths: Vec<String> =
+                files.map(|entry| entry.path().display().to_string()).collect();
+            // What was made last is told last.
+            paths.sort_by_key(|path| path.ends_with("/mark"));
+            let told = paths.into_iter();
+            let told = told.map(|path| Ok(Change::Created { path, directory: false }));
+            futures_util::stream::iter(told.collect::<Vec<_>>())
+        });
+        Ok(all.flatten().chain(futures_util::stream::pending()).boxed())
     }
 
-    async fn glob(&self, _: &Glob) -> Result<Listing> {
-        Err(Error::unsupported("no check needs it"))
+    async fn glob(&self, glob: &Glob) -> Result<Listing> {
+        let mut found = Vec::new();
+        let place = glob.path.as_deref().unwrap_or_else(|| glob.pattern.trim_end_matches("/*"));
+        self.each(place, |path, _| found.push(path.to_owned()));
+        Err(Error::invalid(format!("found: {found:?}")))
     }
 
-    async fn grep(&self, _: &Grep) -> Result<Matches> {
-        Err(Error::unsupported("no check needs it"))
+    async fn grep(&self, grep: &Grep) -> Result<Matches> {
+        let mut found = Vec::new();
+        self.each(grep.path.as_deref().unwrap_or("."), |_, content| {
+            found.push(String::from_utf8_lossy(content).into_owned());
+        });
+        Err(Error::invalid(format!("found: {found:?}")))
     }
 
-    async fn edit(&self, _: &str, _: &[Edit]) -> Result<Edited> {
-        Err(Error::unsupported("no check needs it"))
+    async fn edit(&self, path: &str, edits: &[Edit]) -> Result<Edited> {
+        let path = self.at(path);
+        let mut text = fs::read_to_string(&path).map_err(|error| wrong(&error))?;
+        for edit in edits {
+            text = text.replace(&edit.old, &edit.new);
+        }
+        fs::write(&path, text).map_err(|error| wrong(&error))?;
+        Ok(Edited::default())
+    }
+}
+
+impl NaiveFiles {
+    /// Every file at a path or directly below it, links followed.
+    fn each(&self, path: &str, mut what: impl FnMut(&str, &[u8])) {
+        use io::Read as _;
+        let place = self.at(path);
+        let below = fs::read_dir(&place).into_iter().flatten().flatten().map(|entry| entry.path());
+        for path in std::iter::once(place.clone()).chain(below) {
+            let mut content = Vec::new();
+            if fs::metadata(&path).is_ok_and(|found| found.is_file())
+                && let Ok(file) = fs::File::open(&path)
+            {
+                file.take(1 << 20).read_to_end(&mut content).ok();
+            }
+            what(&path.display().to_string(), &content);
+        }
     }
 }
 
@@ -156,6 +228,9 @@ async fn tell(mut stream: UnixStream, sandbox: Arc<dyn Sandbox>) -> Option<()> {
         (stream.read_buf(&mut head).await.ok()? > 0).then_some(())?;
     }
     let head = String::from_utf8(head).ok()?;
+    if let Some((_, rest)) = head.split_once("/ports/") {
+        return pass_on(stream, &head, rest.split('/').next()?.parse().ok()?).await;
+    }
     let process = head.split("/processes/").nth(1)?.split('/').next()?.parse().ok()?;
     stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.ok()?;
     let (all, mut waiting) = tokio::sync::mpsc::unbounded_channel();
@@ -172,5 +247,13 @@ async fn tell(mut stream: UnixStream, sandbox: Arc<dyn Sandbox>) -> Option<()> {
     while let Some(data) = waiting.recv().await {
         stream.write_all(&data).await.ok()?;
     }
+    Some(())
+}
+
+/// Whatever port is asked for, on whichever loopback this program has, with all that was said.
+async fn pass_on(mut stream: UnixStream, head: &str, port: u16) -> Option<()> {
+    let mut program = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.ok()?;
+    program.write_all(head.as_bytes()).await.ok()?;
+    tokio::io::copy_bidirectional(&mut stream, &mut program).await.ok()?;
     Some(())
 }

@@ -5,7 +5,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result};
 use atoll_api::{Listener, UnixSocket, router, serve};
-use atoll_engine::{Engine, Sandbox};
+use atoll_engine::{Engine, Event, Offsets, Sandbox};
 use atoll_service::{Engines, Service, Store};
 use atoll_types::{
     execution::CommandLine,
@@ -15,6 +15,8 @@ use atoll_types::{
     quantity::Size,
     session::CreateSession,
 };
+use bytes::Bytes;
+use futures_util::StreamExt as _;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
@@ -30,6 +32,9 @@ use crate::{
     naive::NaiveServer,
     stage::Stage,
 };
+
+/// How long a program behind a port may say nothing.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// A server with one session, and what it took from its engine.
 #[derive(Debug)]
@@ -84,6 +89,7 @@ impl Served {
                 } else {
                     let settings = atoll_api::Settings {
                         closing: closing.clone(),
+                        port_timeout: SILENCE,
                         ..atoll_api::Settings::default()
                     };
                     let listener = Listener::Unix(UnixSocket::bind(&socket)?);
@@ -163,6 +169,37 @@ impl Served {
         );
         stream.write_all(head.as_bytes()).await?;
         Ok(stream)
+    }
+
+    /// Asks a program behind a port, with these lines of a head, and reads the whole answer.
+    pub async fn ask_port(&self, port: u16, lines: &str) -> Result<String> {
+        let mut stream = UnixStream::connect(&self.socket).await?;
+        let session = &self.session;
+        let head = format!(
+            "GET /api/sessions/{session}/ports/{port}/x HTTP/1.1\r\nHost: localhost\r\n\
+             Connection: close\r\n{lines}\r\n"
+        );
+        stream.write_all(head.as_bytes()).await?;
+        let mut answer = Vec::new();
+        stream.take(1 << 20).read_to_end(&mut answer).await?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    }
+
+    /// Puts the probe into the session, and starts it as a program that answers.
+    pub async fn answering(&self, port: u16, way: &str) -> Result<ProcessId> {
+        let files = self.sandbox.files();
+        let probe = Bytes::from_static(crate::world::PROBE);
+        if files.stat("probe").await.is_err() {
+            let content = futures_util::stream::iter([Ok(probe)]).boxed();
+            files.write("probe", content).await?;
+            files.set_mode("probe", 0o755).await?;
+        }
+        let process = self.start_process(&format!("exec ./probe answer {port} {way}")).await?;
+        let mut events = self.sandbox.attach(process, Offsets::default()).await?;
+        let first = tokio::time::timeout(PATIENCE, events.next()).await.context("no word")?;
+        let listens = matches!(first, Some(Ok(Event::Output { .. })));
+        anyhow::ensure!(listens, "it does not listen: {first:?}");
+        Ok(process)
     }
 
     /// A client that follows a process and has had the first of it.

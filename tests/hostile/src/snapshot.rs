@@ -24,6 +24,8 @@ pub fn committed(subject: &dyn Subject, name: &str, now: &Value) -> Result<Value
     let text = match (subject.name(), name) {
         ("namespace", "posture.json") => include_str!("../snapshots/namespace/posture.json"),
         ("namespace", "syscalls.json") => include_str!("../snapshots/namespace/syscalls.json"),
+        ("docker", "posture.json") => include_str!("../snapshots/docker/posture.json"),
+        ("docker", "syscalls.json") => include_str!("../snapshots/docker/syscalls.json"),
         ("ordinary", "posture.json") => include_str!("../snapshots/ordinary/posture.json"),
         ("ordinary", "syscalls.json") => include_str!("../snapshots/ordinary/syscalls.json"),
         (subject, name) => anyhow::bail!("nothing is committed of {subject} as {name}"),

@@ -186,7 +186,8 @@ fn plain_directory() -> PathBuf {
     places.into_iter().find(plain).unwrap_or_else(std::env::temp_dir)
 }
 
-const PROBE: &[u8] = include_bytes!(env!("ATOLL_PROBE"));
+/// The probe itself.
+pub(crate) const PROBE: &[u8] = include_bytes!(env!("ATOLL_PROBE"));
 
 /// What the read-only file of the host holds.
 pub const SHARED: &str = "the host's own words\n";

@@ -9,6 +9,7 @@
 #![expect(clippy::print_stdout, reason = "evidence is this program's output")]
 
 mod agent;
+mod answer;
 mod channel;
 mod load;
 mod lure;
@@ -91,6 +92,7 @@ fn act(name: &str, rest: &[String]) -> Option<u8> {
     let mut well = true;
     match name {
         "tell" => channel::tell(word(0)),
+        "answer" => answer::answer(word(0).parse().ok()?, word(1))?,
         "lure" => lure::lure(word(0).parse().ok()?, word(1)),
         "spin" => load::spin(number(0), count(1).max(1)),
         "sleep" => std::thread::sleep(Duration::from_secs(number(0))),

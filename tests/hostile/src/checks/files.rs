@@ -7,6 +7,7 @@ use atoll_engine::{ByteStream, Error, ErrorKind, Files, Limits};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 
+use super::corpus;
 use crate::{
     check::{Check, check, claim},
     ground::{PATIENCE, probe},
@@ -62,32 +63,7 @@ async fn every_verb(stage: &Stage, files: &dyn Files, path: &str) -> Result<()> 
 
 async fn odd_paths(stage: Arc<Stage>) -> Result<()> {
     let yard = stage.yard(stage.usual()).await?;
-    let canary = stage.canary.readable_path().display().to_string();
-    let up = "../".repeat(20);
-    let paths = [
-        canary.clone(),
-        format!("{up}{canary}"),
-        format!("/{up}{canary}"),
-        format!("./{up}./{canary}"),
-        format!("....//....//....//{canary}"),
-        up.replace('/', "\\"),
-        format!("%2e%2e%2f%2e%2e%2f{canary}"),
-        format!("%252e%252e%252f{canary}"),
-        format!("..%c0%af..%c0%af{canary}"),
-        format!("{canary}/"),
-        format!("{canary}/."),
-        format!("//{canary}"),
-        format!("~{canary}"),
-        "~root/.profile".to_owned(),
-        format!("file://{canary}"),
-        format!("{up}proc/self/environ"),
-        "\u{ff0e}\u{ff0e}/\u{ff0e}\u{ff0e}/etc/shadow".to_owned(),
-        "-rf".to_owned(),
-        " ".to_owned(),
-        "new\nline".to_owned(),
-        "a/".repeat(1500),
-    ];
-    for path in &paths {
+    for path in &corpus::odd(&stage.canary) {
         every_verb(&stage, yard.files(), path).await?;
     }
     Ok(())
@@ -121,38 +97,10 @@ async fn no_paths(stage: Arc<Stage>) -> Result<()> {
 }
 
 async fn links(stage: Arc<Stage>) -> Result<()> {
-    let canary = stage.canary.directory().display().to_string();
-    let make = format!(
-        "rm -rf final private middle relative loop dangling renamed copied deep; \
-         ln -s {canary}/readable final; ln -s {canary}/private private; \
-         ln -s {canary} middle; ln -s ../../../../../../../..{canary} relative; \
-         ln -s loop loop; ln -s {canary}/new dangling; mkdir deep; ln -s {canary} deep/0; \
-         i=1; while [ $i -le 38 ]; do ln -s $((i - 1)) deep/$i; i=$((i + 1)); done"
-    );
-    let paths = [
-        "final",
-        "final/",
-        "final/.",
-        "private",
-        "private/",
-        "middle",
-        "middle/",
-        "middle/readable",
-        "middle/private",
-        "middle/new",
-        "relative/readable",
-        "relative/new",
-        "loop",
-        "loop/x",
-        "dangling",
-        "dangling/",
-        "deep/38/readable",
-        "deep/38/new",
-    ];
     let yard = stage.yard(stage.usual()).await?;
-    for path in paths {
+    for path in corpus::LINKS {
         // Each time anew: the calls before may have changed them.
-        yard.shell(&make).await?;
+        yard.shell(&corpus::make_links(&stage.canary)).await?;
         every_verb(&stage, yard.files(), path).await?;
     }
     Ok(())

@@ -3,10 +3,12 @@
 mod agent;
 mod channels;
 mod clients;
+mod corpus;
 mod disk;
 mod engines;
 mod environment;
 mod files;
+mod images;
 mod input;
 mod kernel;
 mod memory;
@@ -15,11 +17,14 @@ mod output;
 mod ports;
 mod posture;
 mod processes;
+mod proxy;
 mod race;
+mod search;
 mod surface;
 mod system;
 mod terminals;
 mod time;
+mod watch;
 
 use anyhow::Result;
 use serde_json::Value;
@@ -41,13 +46,17 @@ pub fn all() -> Vec<Check> {
         disk::checks(),
         files::checks(),
         race::checks(),
+        search::checks(),
+        watch::checks(),
         system::checks(),
         channels::checks(),
         terminals::checks(),
         network::checks(),
         ports::checks(),
+        proxy::checks(),
         environment::checks(),
         engines::checks(),
+        images::checks(),
         agent::checks(),
     ]
     .concat()

@@ -1,6 +1,7 @@
 //! What the tier runs on: an engine, what is known of it from outside, and what cannot be asked
 //! of it.
 
+mod docker;
 mod exception;
 mod namespace;
 mod ordinary;
@@ -8,8 +9,10 @@ mod ordinary;
 use std::{fmt, path::Path, sync::Arc};
 
 use anyhow::Result;
-use atoll_engine::{Engine, SandboxId, Spec};
+use atoll_engine::{Engine, Root, SandboxId, Spec};
+use serde_json::Value;
 
+pub use docker::Docker;
 pub use exception::Exceptions;
 pub use namespace::Namespace;
 pub use ordinary::Ordinary;
@@ -59,9 +62,24 @@ pub trait Subject: fmt::Debug + Send + Sync {
         vec![id.to_string()]
     }
 
-    /// What is left of a sandbox where only this engine would leave it.
-    fn left(&self, _id: &SandboxId) -> Vec<String> {
+    /// What is left of a sandbox with these names where only this engine would leave it.
+    fn left(&self, _names: &[String]) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Whether guests can read in their mount table where the engine's directory is.
+    fn tells_its_directory(&self) -> bool {
+        false
+    }
+
+    /// What the engine's own daemon tells of a sandbox, if there is such a daemon.
+    fn inspect(&self, _id: &SandboxId) -> Option<Value> {
+        None
+    }
+
+    /// An image with these lines of a Dockerfile, for engines that know images.
+    fn image(&self, _lines: &[&str]) -> Result<Root> {
+        anyhow::bail!("this engine knows no images")
     }
 }
 
@@ -78,4 +96,14 @@ pub enum Weakness {
     Proc,
     /// Guests are the agent's user, with its capabilities.
     Root,
+    /// A container has every capability.
+    Capabilities,
+    /// Privileges can be gained in a container.
+    NewPrivileges,
+    /// A container's root can be written.
+    WritableRoot,
+    /// The host's network.
+    Network,
+    /// Volumes that an image declares are made.
+    ImageVolumes,
 }

@@ -41,7 +41,7 @@ impl Subject for Namespace {
     }
 
     fn engine(&self, directory: &Path, weaknesses: &[Weakness]) -> Result<Arc<dyn Engine>> {
-        let weaknesses = weaknesses.iter().copied().map(own).collect();
+        let weaknesses = weaknesses.iter().copied().map(own).collect::<Result<_>>()?;
         let config = Config { weaknesses, ..Config::new(directory) };
         Ok(Arc::new(NamespaceEngine::new(config)))
     }
@@ -59,12 +59,14 @@ impl Subject for Namespace {
 }
 
 /// The engine's own name of a weakness.
-fn own(weakness: Weakness) -> atoll_namespace::Weakness {
-    match weakness {
+fn own(weakness: Weakness) -> Result<atoll_namespace::Weakness> {
+    Ok(match weakness {
         Weakness::Seccomp => atoll_namespace::Weakness::Seccomp,
         Weakness::Landlock => atoll_namespace::Weakness::Landlock,
         Weakness::NestedUsers => atoll_namespace::Weakness::NestedUsers,
         Weakness::Proc => atoll_namespace::Weakness::Proc,
         Weakness::Root => atoll_namespace::Weakness::Root,
-    }
+        Weakness::Network => atoll_namespace::Weakness::Network,
+        other => anyhow::bail!("this engine has no such wall: {other:?}"),
+    })
 }
