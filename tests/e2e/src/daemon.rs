@@ -19,22 +19,27 @@ use tokio::{
 pub struct Daemon {
     process: Child,
     data: TempDir,
+    /// Variables it is started with.
+    settings: Vec<(String, String)>,
 }
 
 impl Daemon {
     pub async fn start() -> Result<Self> {
-        Self::start_on(tempfile::Builder::new().prefix("atoll-e2e").tempdir()?).await
+        let data = tempfile::Builder::new().prefix("atoll-e2e").tempdir()?;
+        Self::start_with(data, Vec::new()).await
     }
 
-    async fn start_on(data: TempDir) -> Result<Self> {
+    /// A server on these data, with these settings as its variables.
+    pub async fn start_with(data: TempDir, settings: Vec<(String, String)>) -> Result<Self> {
         let process = Command::new(program()?)
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(data.path())
+            .envs(settings.clone())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .kill_on_drop(true)
             .spawn()?;
-        let daemon = Self { process, data };
+        let daemon = Self { process, data, settings };
         let deadline = Instant::now() + Duration::from_mins(1);
         while daemon.client().health().await.is_err() {
             if Instant::now() > deadline {
@@ -67,7 +72,7 @@ impl Daemon {
     pub async fn crash_then(mut self, meanwhile: impl FnOnce() -> Result<()>) -> Result<Self> {
         self.process.kill().await?;
         meanwhile()?;
-        Self::start_on(self.data).await
+        Self::start_with(self.data, self.settings).await
     }
 
     /// Ends every session and the server.
