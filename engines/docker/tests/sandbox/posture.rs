@@ -63,7 +63,7 @@ pub(crate) fn faults(container: &Value) -> Vec<String> {
         if (kind != "bind" && kind != "tmpfs") || writable {
             faults.push(text(mount));
         }
-        if mount["Source"].as_str().is_some_and(|source| source.ends_with(".sock")) {
+        if mount["Source"].as_str().is_some_and(|source| source.contains("docker.sock")) {
             faults.push(text(mount));
         }
     }
