@@ -210,9 +210,9 @@ mod tests {
         ];
         let probe = Probe { grades, facts: vec![] };
 
-        let (_, graded) = resolve(Limits::default(), DEFAULTS, &Limits::default(), &probe);
+        let (_, told) = resolve(Limits::default(), DEFAULTS, &Limits::default(), &probe);
 
-        assert_eq!(graded, [weak("pids", Strength::Weak)]);
+        assert_eq!(told, [weak("pids", Strength::Weak)]);
     }
 
     #[test]
