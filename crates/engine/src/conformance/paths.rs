@@ -147,7 +147,11 @@ impl Call {
             Self::Read => files.read(path).await?.try_for_each(async |_| Ok(())).await,
             Self::List => files.list(path).await.map(drop),
             Self::Stat => files.stat(path).await.map(drop),
-            Self::Copy => files.copy(path, "copied").await,
+            Self::Copy => {
+                // One that may not be written, as its original may not, would be in the way.
+                files.remove("copied").await.or_else(ignore_missing)?;
+                files.copy(path, "copied").await
+            }
             // Of a whole tree the beginning will do.
             Self::Pack => files.pack(path).await?.try_next().await.map(drop),
             Self::Glob => {
@@ -182,6 +186,10 @@ impl Call {
             Self::Stat | Self::Pack => None,
         }
     }
+}
+
+fn ignore_missing(error: Error) -> Result<(), Error> {
+    if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) }
 }
 
 async fn trapped(stage: &Stage) -> Result<Scratch, Failure> {
