@@ -3,7 +3,7 @@
 //! What the guest writes goes to the user's terminal as it is, as with `ssh`: it may colour, draw
 //! and ask. What the user's terminal answers belongs to the guest that asked and to nobody else:
 //!
-//! - what was shown before is shown again without its questions ([`Watch`]): whoever asked them may
+//! - what was shown before is shown again without its questions (`watch`): whoever asked them may
 //!   be gone, and a shell would take the answers for typing;
 //! - when the terminal is left, answers still under way are waited for and thrown away, before the
 //!   user's shell could read them ([`Tty::leave`]);

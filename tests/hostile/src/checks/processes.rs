@@ -101,8 +101,9 @@ async fn descendants(stage: Arc<Stage>, ended: &[&str], by_itself: &[&str]) -> R
         return ground.quiet().await;
     }
     let (process, _) = ground.start_and_hear(probe(ended)).await?;
-    // The command, and what it made.
-    anyhow::ensure!(ground.pids().await? >= 2, "there is nothing to be ended");
+    // The command, and what it made; who forks and ends all the time is not seen by every look.
+    let made = eventually(|| async { Ok(ground.pids().await? >= 2) }).await?;
+    anyhow::ensure!(made, "there is nothing to be ended");
 
     ground.sandbox.kill(process).await?;
 
